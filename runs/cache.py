@@ -107,11 +107,6 @@ class Entry:
         """Kind and key, as in the inputs of other results."""
         return f"{self.path.parent.name}/{self.key}"
 
-    @property
-    def config(self) -> str:
-        """The config as YAML."""
-        return read_text(self.path / CONFIG)
-
     def noted_run(self, record: str) -> str:
         """Return the id of the run that records the result, noted in a state of the record; empty if none is noted."""
         with suppress(*DAMAGE):

@@ -238,9 +238,9 @@ def tasks(settings: Settings = None) -> int:
     from clustering.files.tensors import read_header
     from fsl.tasks import FORMAT
     from runs.cache import Store
+    from runs.stages.evaluations import tasks_of
     from runs.stages.given_features import given_bank
     from runs.stages.lineage import Lineage, images_of
-    from runs.stages.preflight import tasks_of
 
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path}: its folder does not exist; create it, or give another path")

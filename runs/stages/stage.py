@@ -111,7 +111,7 @@ class Stage(ABC):
     def result(self, content: Any, entry: Entry, run_id: str) -> Any:
         """Return the result: the content and its run."""
 
-    def cached(self, store: Store, say: Say, *, held: bool = False) -> tuple[Entry, Any] | None:
+    def stored(self, store: Store, say: Say, *, held: bool = False) -> tuple[Entry, Any] | None:
         """Return the entry in the cache and its content; None if it is not there. A damaged one is put aside.
 
         Args:
@@ -127,7 +127,7 @@ class Stage(ABC):
 
     def find(self, store: Store, tracker: Tracker) -> Any | None:
         """Return the finished result; None if it is not in the cache. A result without a run has an empty run id."""
-        found = self.cached(store, tracker.say)
+        found = self.stored(store, tracker.say)
         return found and self.result(found[1], found[0], tracker.recorded(found[0], self.parent_run))
 
 
@@ -217,7 +217,7 @@ class _Execution:
         """
         (store, tracker, progress, _), results = self.work, {}
         for stage in stages:
-            found = stage.cached(store, progress.note, held=held)
+            found = stage.stored(store, progress.note, held=held)
             if found is None:
                 continue
             entry, content = found

@@ -10,7 +10,7 @@ from fairness.datasets import DATASETS
 from runs.cli import main
 from runs.config.configs import FairConfig, parse
 from runs.figures.fair import cost_of_fairness
-from runs.stages.fair.series import fronts, series_of
+from runs.stages.fair.results import fronts, series_of
 from runs.stages.fair.stage import FairStage
 from runs.tables.trade_off import footnote, rows
 from tests.runs.records import cluster_all, copy_results, runs_of

@@ -50,7 +50,6 @@ def test_a_run_has_curves_sizes_scores_and_what_was_learned(asked, store, tracke
     assert len(curve) == 3
     watched = tracker.client.get_metric_history(result.run_id, "watched_nmi")
     assert [point.step for point in watched] == [1, 2, 3]
-    assert "nothing selects by them" in run.data.tags["watched"]
     assert sum(int(size) for size in run.data.tags["sizes"].split()) == 90
     shares = [run.data.metrics[f"cluster_sizes/{k}"] for k in range(3)]
     assert sum(shares) == pytest.approx(1)

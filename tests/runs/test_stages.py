@@ -60,7 +60,6 @@ def test_features_of_an_earlier_checkpoint_are_not_used(trained, tracker, config
         "checkpoint",
         lineage.checkpoint,
         lambda folder: retrain_a_little(old.path / "best.safetensors", folder / "best.safetensors"),
-        config=old.config,
         metrics=old.metrics,
         facts=old.facts,
     )

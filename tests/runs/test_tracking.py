@@ -1,6 +1,5 @@
 """The record of runs, with the real MLflow on a database of its own."""
 
-import base64
 import contextlib
 import math
 import os
@@ -21,7 +20,6 @@ from runs.record.passwords import without_passwords
 from runs.record.query import read_runs
 from runs.track import Tracker
 from tests.runs.children import together
-from tests.runs.unsteady import Unsteady
 
 
 def start(tracker, key="a" * 16, name="laplacianshot 5w1s tiny/conv4 s0", experiment="evaluate/tiny", **more):
@@ -242,19 +240,6 @@ def test_no_password_is_printed(tmp_path, monkeypatch, capsys, uri, tiny_argumen
     assert SECRET not in out + err
     assert "127.0.0.1" in err or "/no/such/folder" in err
     assert SECRET not in "".join(path.read_text() for path in tmp_path.rglob("*.json"))
-
-
-@pytest.mark.usefixtures("empty_record")
-def test_user_and_password_of_an_address_are_sent_to_the_server(tmp_path, monkeypatch):
-    with contextlib.closing(Unsteady(9, "error", b"/")) as server:
-        address = server.address.replace("://", "://me:a%40b@")
-        tracker = Tracker(Store(tmp_path), uri=address)
-        monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-        with pytest.raises(InputError, match="cannot be reached"):
-            tracker.client.search_experiments()
-        assert tracker.place == server.address
-        ((_, _, header),) = server.seen
-        assert base64.b64decode(header.removeprefix("Basic ")) == b"me:a@b"
 
 
 @given(st.text(st.characters(codec="ascii", exclude_characters=" \t\r\n\v\f\x1c\x1d\x1e\x1f'\"<>"), min_size=1))

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,8 +58,6 @@ ENOUGH = 300  # steps that suffice for most data sets of small images
 @dataclass(frozen=True, kw_only=True)
 class LearningStage(ClusteringStage):
     """One config whose method learns features. Weights and features are files of the result."""
-
-    more_tags = MappingProxyType({"watched": f"{', '.join(WATCHED)} along the training: nothing selects by them"})
 
     @abstractmethod
     def learn(self, run: TrackedRun, folder: Path, known: Known, points: Points, work: Workspace) -> Learned:

@@ -2,9 +2,9 @@
 
 import dataclasses
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -34,7 +34,6 @@ class ClusteringStage(PointsStage):
 
     kind, artifacts, form = "clustering", (TRIALS,), Trials
     remedy = "another seed, more starts, fewer clusters, or other parameters of the method"  # for empty clusters
-    more_tags: ClassVar[Mapping[str, str]] = {}
 
     # the trials from which labels select, and their share of labels; None: no selection by labels
     selection: Selection | None
@@ -46,7 +45,7 @@ class ClusteringStage(PointsStage):
         chosen = None if own is None else [own.trials, own.share, *map(dict, own.settings)]
         return cls(
             selection=own,
-            **cls.described("cluster", config, config.result_keys(), {"selection": chosen}, cls.more_tags),
+            **cls.described("cluster", config, config.result_keys(), {"selection": chosen}),
         )
 
     def read(self) -> Dataset:
