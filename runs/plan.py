@@ -97,9 +97,8 @@ class Planner:
         """
         if isinstance(config, ClusterConfig | FairConfig):
             from runs.stages.clustering.stage import stage_of
-            from runs.stages.fair.stage import FairStage
 
-            stage = FairStage.on(config) if isinstance(config, FairConfig) else stage_of(config)
+            stage = stage_of(config)
             return [self._stage(stage.kind, stage.name, stage.key, 1)]
         lineage = self.lineages.of(config)
         results = list(self._results(config, lineage))

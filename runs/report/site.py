@@ -20,8 +20,7 @@ from markupsafe import Markup
 
 from runs.cache import Store
 from runs.config.configs import EvaluateConfig
-from runs.record.code_version import code_version
-from runs.record.machine import machine_of
+from runs.record.origin import code_version
 from runs.record.query import RunRow, read_runs
 from runs.report.figures import read_figures
 from runs.report.outcomes import CLAIMS, ERRATA, FIGURES, Outcomes
@@ -133,5 +132,5 @@ def _run(run: RunRow, server: str | None) -> list[str | Markup]:
     began = ""
     with suppress(ValueError, OverflowError, OSError):  # no date of a calendar
         began = f"{datetime.fromtimestamp(run.start / 1000, UTC):%Y-%m-%d %H:%M}"
-    origin = run.tags.get("key", ""), run.tags.get("code", "")[:12], machine_of(run.tags)
+    origin = run.tags.get("key", ""), run.tags.get("code", "")[:12], run.tags.get("machine", "")
     return [Markup("{}<br>{}").format(anchor, link), run.experiment, status, *origin, prints, began]

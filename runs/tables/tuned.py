@@ -6,8 +6,7 @@ from runs.stages.lineage import evaluate_name
 
 if TYPE_CHECKING:
     from fsl.evaluation.paired import Difference
-    from runs.stages.curves import Curve
-    from runs.stages.tuning import Tuning
+    from runs.stages.tuning import Curve, Tuning
 
 
 def row(tuning: "Tuning", curve: "Curve") -> dict[str, str]:
