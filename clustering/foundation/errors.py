@@ -3,6 +3,7 @@
 import difflib
 import pickle
 import re
+import shlex
 import textwrap
 from collections.abc import Iterable
 
@@ -26,6 +27,15 @@ def unknown(kind: str, name: str, known: Iterable[str], listed: str = "") -> Inp
     if near:
         remedy = f"did you mean {' or '.join(sorted(nearest))}?"
     return InputError(f"unknown {kind} {name!r}; {remedy}")
+
+
+def setting(key: str, value: object) -> str:
+    """Return `key=value` for a suggested command: for the shell, and in quotes if the value has commas or brackets."""
+    text = str(value)
+    if re.fullmatch(r"[^,\[\](){}'\"]+", text):
+        return shlex.quote(f"{key}={text}")
+    literal = f"{key}='" + text.replace("'", "''") + "'"
+    return shlex.quote(literal) if re.search(r'["$`\\!]', literal) else f'"{literal}"'
 
 
 def reason(error: BaseException) -> str:

@@ -15,7 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from clustering.files.regular import open_regular
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, setting
 from clustering.foundation.fingerprint import Fingerprint
 from clustering.foundation.parameters import validate
 from fsl.benchmarks.augmentation import Augmentation
@@ -203,7 +203,7 @@ class ListedBenchmark:
         if problems:
             raise InputError(
                 f"benchmark {self.name}: {self.root} has {problems[0]}; `transduce data check benchmark={self.name} "
-                f"root={self.root}` lists all that is missing or superfluous"
+                f"{setting('root', self.root)}` lists all that is missing or superfluous"
             )
         return Decoded(listing.pictures, listing.labels, listing.class_names)
 

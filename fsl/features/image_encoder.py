@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -268,7 +269,7 @@ def _of_checkpoint(path: Path) -> tuple[nn.Module, Look, str]:
         )
     if path.suffix in TORCH or path.suffix == ".npz":
         raise InputError(
-            f"{path}: weights of another program; convert them with transduce import checkpoint {path} "
+            f"{path}: weights of another program; convert them with transduce import checkpoint {quote(str(path))} "
             "backbone=NAME benchmark=NAME"
         )
     network = load_backbone(path)

@@ -46,15 +46,11 @@ def cluster(session: Session, results: "list[Clustered]") -> None:
     from runs.tables import clustered
 
     written = _written(session, results, write_clusters)
-    facts = [clustered.as_json(result, written.get(result.key)) for result in results]
     for same in _by_points(results).values():
         _show(session, clustered.title(same), clustered.rows(same, session.varying), "n_init")
-    if session.console.as_json:
-        session.console.json(facts)
-    for result in results:
-        if is_folder(result.config):
-            session.console.note(f"pictures with their clusters: {write_picture_clusters(result, session.store)}")
-    _say(session, written, "description")
+    facts = [clustered.as_json(result, written.get(result.key)) for result in results]
+    pictures = [write_picture_clusters(result, session.store) for result in results if is_folder(result.config)]
+    _close(session, facts, written, "description", *(f"pictures with their clusters: {file}" for file in pictures))
 
 
 @run_verb("fair", FairConfig, partial(_configs, FairConfig))
@@ -79,8 +75,7 @@ def fair(session: Session, results: "list[FairResult]") -> None:
     from runs.stages.lineage import short_name
     from runs.tables import trade_off
 
-    written, facts, said = _written(session, results, write_fair_clusters), [], session.console
-    pictures = []
+    written, facts, pictures, said = _written(session, results, write_fair_clusters), [], [], session.console
     for points, same in _by_points(results).items():
         shown = hashlib.sha256(" ".join(result.key for result in same).encode()).hexdigest()[:6]
         name = f"fair/{short_name(same[0].config.dataset.name)}"
@@ -92,11 +87,7 @@ def fair(session: Session, results: "list[FairResult]") -> None:
         _show(session, trade_off.title(same), trade_off.rows(same, session.varying))
         if not said.as_json and (marks := trade_off.footnote(same)):
             said.write(marks)
-    if said.as_json:
-        said.json(facts)
-    _say(session, written, "fairness")
-    for picture in pictures:
-        said.note(picture)
+    _close(session, facts, written, "fairness", *pictures)
 
 
 def _written(session: Session, results: Sequence[Any], write: Callable[..., "Written"]) -> dict[str, "Written"]:
@@ -119,10 +110,15 @@ def _show(session: Session, title: str, rows: Sequence[dict[str, str]], *right: 
         session.console.table(rows, title=title, right=[*numbers, *right])
 
 
-def _say(session: Session, written: "dict[str, Written]", what: str) -> None:
+def _close(session: Session, facts: Any, written: "dict[str, Written]", what: str, *notes: str) -> None:
+    """Print the facts as JSON, and the files that were written."""
+    if session.console.as_json:
+        session.console.json(facts)
     for files in written.values():
         session.console.note(f"rows with their clusters: {files.rows}")
         session.console.note(f"{what} of the clusters: {files.page.resolve().as_uri()}")
+    for note in notes:
+        session.console.note(note)
 
 
 def _by_points(results: Sequence[Any]) -> dict[str, list[Any]]:

@@ -170,10 +170,8 @@ def check(settings: Settings = None, json: Json = False) -> int:
 
     said = console(as_json=json)
     checked = survey(chosen.build(), said)
-    if json:
-        said.json(as_json(chosen.name, checked))
-    else:
-        show(checked, said)
+    facts = as_json(chosen.name, checked)
+    said.json(facts) if json else show(facts, said)
     if checked.sound:
         return 0
     root = chosen.options.get("root")

@@ -11,6 +11,7 @@ from clustering.foundation.errors import InputError
 from runs.cli.app import DryRun, Force, Json, Settings, console, verb
 from runs.config.base import to_yaml
 from runs.config.configs import RunConfig, parse
+from runs.config.overrides import quoted
 
 if TYPE_CHECKING:
     from runs.parallel import Parallel
@@ -31,8 +32,8 @@ class Session:
         from runs.cache import Store
         from runs.track import Tracker
 
-        if len({config.results for config in configs}) > 1:
-            raise InputError("results= takes one folder, not several")
+        if len(folders := {str(config.results): None for config in configs}) > 1:
+            raise InputError(f"results= takes one folder, not several; {quoted('results', ','.join(folders))}")
         built: list[Any] = []
         for choice in (choice for config in configs for choice in config.choices().values()):
             if choice not in built:

@@ -6,6 +6,7 @@ without their group (`weight`, `shot`) if only one chosen option has them.
 
 import difflib
 import itertools
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +18,7 @@ from runs.config import groups, overrides
 from runs.config.base import RunConfig, group_names, group_of, hints_of, top_level
 from runs.config.groups import GROUPS, Choice
 from runs.config.schemas import SCHEMAS
-from runs.config.source import REQUIRED, is_mentioned
+from runs.config.source import REQUIRED
 from runs.config.tuning_protocol import default_grids, grid_of
 
 C = TypeVar("C", bound=RunConfig)
@@ -76,13 +77,13 @@ def experiment(name: str, typed: Sequence[Setting] = ()) -> list[list[Setting]]:
         if not (isinstance(each, list) and each and all(isinstance(line, dict) for line in each)):
             raise InputError("each must be a list of settings, as - {shot: 1, tasks: 100}")
         shared, *lines = [dict(_leaves(settings)) for settings in (content, *each)]
-        together = list(dict.fromkeys(key for line in lines for key in line))
-        present = {item.key.rpartition(".")[2] for item in typed}.intersection(together)
-        if 0 < len(present) < len(together):
-            given = ", ".join(sorted(present))
-            raise InputError(f"{', '.join(together)} vary together; give all of them or none, not only {given}")
     except InputError as error:
         raise InputError(f"experiment {name}: {error}") from error
+    together = list(dict.fromkeys(key for line in lines for key in line))
+    given = [key for key in together if key in {item.key.rpartition(".")[2] for item in typed}]
+    if given and given != together:
+        remedy = f"give all of them or none, not only {', '.join(given)}"
+        raise InputError(f"experiment {name}: {', '.join(together)} vary together; {remedy}")
     return [
         [Setting(key, overrides.of_file(value).text, name) for key, value in (shared | line).items()] for line in lines
     ]
@@ -192,6 +193,8 @@ def _values(schema: type[RunConfig], item: Setting, target: str, candidates: Seq
     others = [f"{choice.key}.{target}" for choice in candidates if target in choice.options and not dot]
     place = f"{item} (another key is {others[0]})" if others else str(item)
     found = overrides.of_field(place, item.text, hint)
+    if "," in item.text and os.path.exists(item.text):
+        raise InputError(f"{item}={item.text} names a file with a comma; {overrides.quoted(item.key, item.text)}")
     if target in _mappings(schema) and not all(isinstance(value, dict) for value in found):
         raise InputError(f"{item} takes keys below it, as {target}.KEY=value, not {item.text!r}")
     return found
@@ -237,11 +240,12 @@ def _unknown(schema: type[RunConfig], item: Setting, candidates: Sequence[Choice
         verbs = [verb for verb in verbs if accepts(SCHEMAS[verb], item.experiment)] or verbs
     if verbs:
         return InputError(f"{item} is a key of `transduce {verbs[0]}`, not of this verb")
-    for verb, other in ({"": schema, **SCHEMAS} if is_mentioned(item.key) else {}).items():
-        for key in group_names(other):
-            kind = GROUPS[group_of(other, key)]
+    for verb, other in {"": schema, **SCHEMAS}.items():
+        for kind in (GROUPS[group_of(other, key)] for key in group_names(other)):
             for name in kind.plugins.table if kind.plugins else ():
                 if item.key in groups.described(kind.name, name).hints:
-                    remedy = f"`transduce {verb}` has it" if verb else f"omit it, or add {key}={name}, which has it"
+                    remedy = (
+                        f"`transduce {verb}` has it" if verb else f"omit it, or add {kind.key}={name}, which has it"
+                    )
                     return InputError(f"unknown key {str(item)!r}; {remedy}")
     return unknown("key", str(item), known, "--help")

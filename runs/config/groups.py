@@ -110,11 +110,6 @@ class Choice:
         """The class that `build` instantiates; not defined for backbones."""
         return load(GROUPS[self.group], self.plugin)
 
-    @property
-    def needs_images(self) -> bool:
-        """Whether the strategy needs the images of its tasks in addition to their features."""
-        return bool(getattr(self.kind, "needs_images", False))
-
     def build(self) -> Any:
         """Build the object: a strategy, a sampler, a data set, a `Training` or an unfitted estimator; for a backbone,
         return its name without the prefix `timm:`.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, setting
 from clustering.foundation.parameters import mismatch
 from runs.config.source import freeze
 
@@ -22,6 +22,8 @@ RANGE = re.compile(r"range\((-?\d{1,9})(?:, *(-?\d{1,9}))?(?:, *(-?[1-9]\d{0,8})
 WORDS = {"null": None, "none": None, "true": True, "false": False, "inf": math.inf, "-inf": -math.inf}
 DEEPEST = 20  # nested brackets
 MOST = 10_000  # values of a range
+# a quotation at the beginning of an item, else a character; a quote inside a word, as in o'clock, opens none
+TOKEN = re.compile(r"""(?<![^,\[])\s*(?:'(?:[^']|'')*'|"(?:[^"\\]|\\.)*")|.""", re.DOTALL)
 CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
@@ -80,40 +82,40 @@ def values(key: str, text: str) -> list[Value]:
 
 
 def _parts(key: str, text: str) -> list[str]:
-    parts, expected, quote, escaped = [""], [], "", False
-    for letter in text:
-        if quote:
-            quote = "" if letter == quote and not escaped else quote
-            escaped = letter == "\\" and quote == '"' and not escaped
-        elif letter in "'\"" and parts[-1].rstrip()[-1:] in ("", "[", ","):
-            quote = letter  # a quote inside a word, as in o'clock, does not open a quotation
-        elif letter in CLOSING:
-            expected.append(CLOSING[letter])
-        elif expected and letter == expected[-1]:
-            expected.pop()
-        elif letter == "," and not expected:
+    parts, expected = [""], list[str]()
+    for token in TOKEN.findall(text):
+        if token == "," and not expected:
             parts.append("")
             continue
-        parts[-1] += letter
-        if len(expected) > DEEPEST:
-            raise InputError(f"{key}={text[:40]}...: more than {DEEPEST} nested brackets; remove some")
-    if quote or expected:
-        raise InputError(f"{key}={text}: {quote or expected[-1]} is missing at the end; text with it needs quotes")
+        if expected and token == expected[-1]:
+            expected.pop()
+        elif token in CLOSING:
+            expected.append(CLOSING[token])
+        elif token in ("'", '"') and parts[-1].rstrip()[-1:] in ("", "[", ","):
+            expected.append(token)
+        parts[-1] += token
+    if len(expected) > DEEPEST:
+        raise InputError(f"{key}={text[:40]}...: more than {DEEPEST} nested brackets; remove some")
+    if expected:
+        raise InputError(f"{key}={text}: {expected[-1]} is missing at the end; {quoted(key, text)}")
     return [part.strip() for part in parts]
+
+
+def quoted(key: str, text: str) -> str:
+    """Return how to give a text as it stands, for the shell."""
+    return f"text with commas, brackets or quotes is quoted, also for the shell: {setting(key, text)}"
 
 
 def _value(key: str, text: str) -> Value:
     ends = text[0] + text[-1] if len(text) > 1 else ""
+    if ends == "[]":
+        return Value(text, [item.value for item in values(key, text[1:-1])] if text[1:-1].strip() else [])
     if ends in ("''", '""', "{}"):
         try:
             value = yaml.safe_load(text)
         except yaml.YAMLError as error:
-            if ends != "{}":
-                return Value(text[1:-1], text[1:-1])
-            raise InputError(f"{key}={text}: {str(error).splitlines()[0]}; write it as {{a: 1, b: 2}}") from error
+            raise InputError(f"{key}={text}: {str(error).splitlines()[0]}; {quoted(key, text)}") from error
         return Value(value if isinstance(value, str) else text, value)
-    if ends == "[]":
-        return Value(text, [item.value for item in values(key, text[1:-1])] if text[1:-1].strip() else [])
     if text.lower() in WORDS or not NUMBER.fullmatch(text):
         return Value(text, WORDS.get(text.lower(), text))
     try:

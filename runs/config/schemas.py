@@ -171,7 +171,7 @@ class StrategyConfig(TrainConfig):
     @property
     def needs_images(self) -> bool:
         """Whether the strategy needs the images of its tasks and the network, in addition to features."""
-        return self.strategy.needs_images
+        return bool(getattr(self.strategy.kind, "needs_images", False))
 
 
 @dataclass(frozen=True, kw_only=True)

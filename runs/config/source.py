@@ -8,6 +8,7 @@ are compiled without its methods and without torch.
 import ast
 import builtins
 import collections.abc
+import contextlib
 import dataclasses
 import functools
 import importlib.util
@@ -126,18 +127,13 @@ def about_function(place: str) -> str:
     return first_sentence(ast.get_docstring(node) or "") if isinstance(node, ast.FunctionDef) else ""
 
 
-def is_mentioned(field: str) -> bool:
-    """Return whether a line of this project may define a field of this name; quicker than reading all classes."""
-    line = re.compile(rf"^\s+{re.escape(field)}\s*:", flags=re.MULTILINE)
-    root = Path(__file__).resolve().parents[2]
-    return any(line.search(path.read_text("utf-8")) for name in PROJECT for path in (root / name).rglob("*.py"))
-
-
 class _Unknown:
     """What is not read, such as a name of torch. All that is made of it is not known either."""
 
     def __getattr__(self, name: str) -> Any:
-        return Any
+        if name.startswith("__"):  # it must not look like a type
+            raise AttributeError(name)
+        return self
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         return self
@@ -156,7 +152,7 @@ class _Names(dict[str, Any]):
     """
 
     def __init__(self, module: str) -> None:
-        super().__init__(__name__=module)
+        super().__init__(__name__=module, __import__=_import)
         self.statements: dict[str, ast.stmt] = {}
         top, *rest = module.split(".")
         spec = importlib.util.find_spec(top)
@@ -171,34 +167,20 @@ class _Names(dict[str, Any]):
                 case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                     self.statements[name] = node
 
-    def __missing__(self, name: str) -> Any:
-        self[name] = UNKNOWN  # while it is read
-        self[name] = self._read(name, self.statements.get(name))
+    def __getattr__(self, name: str) -> Any:
         return self[name]
 
-    def _read(self, name: str, node: ast.stmt | None) -> Any:
-        match node:
-            case None:
-                return getattr(builtins, name, UNKNOWN)
-            case ast.ImportFrom(module=str(origin)):
-                original = next(alias.name for alias in node.names if name in (alias.name, alias.asname))
-                if origin == "clustering.foundation.parameters" or origin.partition(".")[0] in sys.stdlib_module_names:
-                    return getattr(importlib.import_module(origin), original)
-                return _names(origin)[original] if origin.partition(".")[0] in PROJECT else UNKNOWN
-            case ast.Import():
-                return importlib.import_module(name) if name in sys.stdlib_module_names else UNKNOWN
-            case ast.Assign() | ast.AnnAssign(value=ast.expr()):
-                node = ast.Assign([ast.Name(name, ast.Store())], node.value)  # type: ignore[arg-type]
-            case ast.ClassDef():
+    def __missing__(self, name: str) -> Any:
+        node = self.statements.get(name)
+        self[name] = getattr(builtins, name, UNKNOWN) if node is None else UNKNOWN  # while it is read
+        if node is not None and not isinstance(node, ast.FunctionDef):
+            if isinstance(node, ast.ClassDef):
                 self._without_methods(node)
-            case _:
-                return UNKNOWN
-        found: dict[str, Any] = {"__builtins__": self}  # other names of the module are read from here
-        try:
-            exec(compile(ast.fix_missing_locations(ast.Module([node], [])), "", "exec"), found)
-        except Exception:  # such as arithmetic with what is not known
-            return UNKNOWN
-        return found[name]
+            found: dict[str, Any] = {"__builtins__": self}  # other names of the module are read from here
+            with contextlib.suppress(Exception):  # such as arithmetic with what is not known
+                exec(compile(ast.Module([node], []), "", "exec"), found)
+                self[name] = found[name]
+        return self[name]
 
     def _without_methods(self, node: ast.ClassDef) -> None:
         body: list[ast.stmt] = [ast.Expr(ast.Constant(ast.get_docstring(node) or ""))]
@@ -215,6 +197,15 @@ class _Names(dict[str, Any]):
         node.body, node.keywords = body, []
         node.bases = [base for base in node.bases if isinstance(base, ast.Name) and self[base.id] is not UNKNOWN]
         node.decorator_list = [one for one in node.decorator_list if "dataclass" in ast.unparse(one)]
+        ast.fix_missing_locations(node)
+
+
+def _import(name: str, *_: Any) -> Any:
+    """Return a module of the standard library, the names of one of this project, or what is not known."""
+    top = name.partition(".")[0]
+    if top in sys.stdlib_module_names or name == "clustering.foundation.parameters":
+        return importlib.import_module(name)
+    return _names(name) if top in PROJECT else UNKNOWN
 
 
 @functools.cache

@@ -17,7 +17,6 @@ from clustering.foundation.errors import InputError
 from runs.config.overrides import Grid, write
 
 LARGEST = 1 << 18  # bytes of a file
-ALL = "all of the file"  # key below which the content stands beside the keys that it refers to
 
 for resolver in ("env", "decode", "create", "select", "deprecated", "dict.keys", "dict.values"):
     OmegaConf.clear_resolver(f"oc.{resolver}")  # secrets of the environment stay out of the record
@@ -55,25 +54,20 @@ def parse_yaml(text: str) -> dict[str, Any]:
             is no key of it, such as a variable of the environment.
     """
     try:
-        content: Any = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)))
-        if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-            raise ValueError("it must consist of lines of the form `key: value`")
-        if re.search(r"(?<!\\)(?:\\\\)*\\x00", repr(content)):
-            raise ValueError("it has a NUL character, which names and paths cannot have; delete it")
-        view = OmegaConf.create({ALL: content})
-        for key, value in content.items():
-            if not any(other.startswith(f"{key}.") for other in content):
-                OmegaConf.update(view, key, value, force_add=True)  # training.epochs is the key epochs below training
-        resolved: Any = OmegaConf.to_container(view, resolve=True)
-        return dict(resolved[ALL])
+        content: Any = OmegaConf.to_container(OmegaConf.load(io.StringIO(text)), resolve=True)
     except OmegaConfBaseException as error:
-        key = (error.full_key or "").removeprefix(f"{ALL}.")
         raise ValueError(
-            f"{key}: {str(error).splitlines()[0]}; only ${{key}} of a key of this file is substituted, neither "
-            r"variables of the environment nor other resolvers; write the value itself, or \${ for these characters"
+            f"{error.full_key}: {str(error).splitlines()[0]}; only ${{key}} of a key of this file is substituted, "
+            r"neither variables of the environment nor other resolvers; write the value itself, or \${ for these "
+            "characters"
         ) from error
     except (yaml.YAMLError, OSError) as error:
         raise ValueError(f"not a readable YAML file: {error}") from error
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise ValueError("it must consist of lines of the form `key: value`")
+    if re.search(r"(?<!\\)(?:\\\\)*\\x00", repr(content)):
+        raise ValueError("it has a NUL character, which names and paths cannot have; delete it")
+    return content
 
 
 def dump(settings: Mapping[str, Any]) -> str:

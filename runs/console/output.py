@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import sys
-import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -81,7 +80,7 @@ class Console:
             self.table(rows, title=title, right=right)
 
     def table(self, rows: "Sequence[Row]", *, title: str = "", right: Sequence[str] = ()) -> None:
-        """Print a result as a table, or with a line for each cell if the screen is too narrow.
+        """Print a result as a table, which is wider than the screen if its words do not fit.
 
         Args:
             rows: cells by column; the first column is not wrapped.
@@ -93,30 +92,26 @@ class Console:
         from rich.table import Table
         from rich.text import Text
 
-        if title:
-            self.write(title)
         columns = list(dict.fromkeys(name for row in rows for name in row))
-        table, needed = Table(box=box.SIMPLE_HEAD), 1
+        table = Table(box=box.SIMPLE_HEAD)
         # Align headings of several lines at the bottom, but cells of several lines at the top.
         look: dict[str, Any] = {"vertical": "bottom" if any("\n" in name for name in columns) else "top"}
         for name in columns:
-            whole = name == columns[0]  # not wrapped
-            cells = [name, *(str(row.get(name, "")) for row in rows)]
-            least = max(len(part) for text in cells for part in (text.splitlines() if whole else text.split()) or [""])
             look["justify"] = "right" if name in right else "left"
-            table.add_column(Text(name), min_width=least, no_wrap=whole, **look)
-            needed += least + 3
-            if whole and max(map(len, cells[1:]), default=0) > self.width / 2:
-                needed = sys.maxsize
+            if name == columns[0]:
+                texts = [name, *(str(row.get(name, "")) for row in rows)]
+                longest = max(len(line) for text in texts for line in text.splitlines() or [""])
+                table.add_column(Text(name), no_wrap=True, min_width=longest, **look)
+            else:
+                table.add_column(Text(name), **look)
         for row in rows:
             table.add_row(*(Text(cell) if isinstance(cell := row.get(name, ""), str) else cell for name in columns))
-        if needed > self.width:
-            self.write("\n".join(line for row in rows for line in _as_lines(row, columns, self.width)))
-            return
-        screen = RichConsole(file=sys.stdout, width=self.width, highlight=False)
+        screen = RichConsole(file=sys.stdout, width=sys.maxsize, highlight=False)
+        screen.width = max(self.width, screen.measure(table).minimum + len(columns))
         with screen.capture() as captured:
             screen.print(table)
-        self.write("\n".join(line.rstrip() for line in captured.get().splitlines()))
+        lines = [line.rstrip() for line in captured.get().splitlines()]
+        self.write("\n".join([*([title] if title else []), *lines]))
 
     @contextmanager
     def track(self, description: str, total: int) -> Iterator["Advance"]:
@@ -136,11 +131,10 @@ class Console:
             done, seconds = done + n, time.monotonic() - start
             if bars and bar is not None:
                 bars.update(bar, completed=done, numbers=latest)
-            elif seconds >= gap and done < total:  # at doubling intervals, so that long logs stay short
-                gap, clock = 2 * seconds, timedelta(seconds=round(seconds))
-                left = timedelta(seconds=round(seconds * (total - done) / done)) if done else None
-                about = "" if left is None else f", about {left} left"
-                self.error(f"{description}: {done:,} of {total:,} after {clock}{about}  {latest}".rstrip())
+            elif seconds >= gap and 0 < done < total:  # at doubling intervals, so that long logs stay short
+                gap = 2 * seconds
+                clock, left = (timedelta(seconds=round(s)) for s in (seconds, seconds * (total - done) / done))
+                self.error(f"{description}: {done:,} of {total:,} after {clock}, about {left} left  {latest}".rstrip())
 
         try:
             yield advance
@@ -166,12 +160,3 @@ class Console:
             self._bars = Progress(*columns, console=RichConsole(stderr=True), transient=True, refresh_per_second=5)
             self._bars.start()
         return self._bars
-
-
-def _as_lines(row: "Row", columns: Sequence[str], width: int) -> Iterator[str]:
-    """Yield the first cell of a row, then lines for each other cell."""
-    yield str(row.get(columns[0], ""))
-    for name in columns[1:]:
-        if text := " ".join(str(row.get(name, "")).split()):
-            said = f"{' '.join(name.split())}: {text}" if name else text
-            yield from textwrap.wrap(said, width, initial_indent="  ", subsequent_indent="    ", break_long_words=False)

@@ -171,7 +171,11 @@ class Address:
                     new = self.database.with_name(f"{name}-{secrets.token_hex(4)}.new")
                     client(tracking_uri=sqlite_uri(new))
                     os.replace(new, self.database)
-        return client(tracking_uri=self.uri)
+        opened = client(tracking_uri=self.uri)
+        if self.database is not None:
+            with suppress(OSError):  # it is not empty, unless it is the one that MLflow makes of a quoted % or ?
+                Path(self.uri.removeprefix("sqlite:///").partition("?")[0]).parent.rmdir()
+        return opened
 
     def _unusable(self, reason: object) -> InputError:
         text = str(reason)

@@ -1,13 +1,14 @@
 """From arguments and files to configs: keys, groups, products, result keys, and messages."""
 
 import re
+import shlex
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, setting
 from runs.config import groups, overrides
 from runs.config.base import to_yaml
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, parse
@@ -277,6 +278,34 @@ class TestReadBack:
         (config,) = parse(ClusterConfig, ["dataset=table", "path=a.csv", f"columns={text}", "method=kmeans"])
         assert config.dataset.options["columns"] == columns
         assert parse(ClusterConfig, config.arguments()) == [config]
+
+
+class TestSuggestions:
+    """What a message or a note asks a user to type works when it is pasted."""
+
+    @given(
+        st.text(alphabet="ab/. -:;'\"`$!,[](){}\\%?~", min_size=1, max_size=12).filter(
+            lambda text: text == text.strip()
+        )
+    )
+    def test_a_setting(self, text):
+        (word,) = shlex.split(setting("key", text))
+        key, typed = overrides.split(word)
+        assert key == "key"
+        assert [value.text for value in overrides.values(key, typed)] == [text]
+
+    @pytest.mark.parametrize(
+        ("key", "text"),
+        [("path", "a,b.csv"), ("path", "it's, so.csv"), ("path", "$HOME,`x`.csv"), ("columns", "[Temp [C]")],
+    )
+    def test_the_remedy_for_text_that_needs_quotes(self, tmp_path, monkeypatch, key, text):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / text).touch()
+        with pytest.raises(InputError) as caught:
+            parse(ClusterConfig, ["dataset=table", "method=kmeans", f"{key}={text}"])
+        (pasted,) = shlex.split(str(caught.value).rpartition("shell: ")[2])
+        (config,) = parse(ClusterConfig, ["dataset=table", "method=kmeans", pasted])
+        assert config.dataset.options[key] in (text, (text,))
 
 
 class TestResultKeys:

@@ -94,11 +94,3 @@ def test_answers_without_importing_anything_heavy(line, answers):
     assert bool(out) == (code == 0)
     assert word in err
     assert len(err.splitlines()) == (1 if code else 0)
-
-
-def test_the_command_itself():
-    done = subprocess.run(
-        [sys.executable, "-m", "runs.cli", "evalute"], capture_output=True, text=True, cwd=ROOT, timeout=60
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "evaluate" in done.stderr

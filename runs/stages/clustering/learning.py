@@ -23,7 +23,7 @@ from clustering.deep.settings import DeepTraining
 from clustering.deep.training import train
 from clustering.evaluation.protocol import schedule, scores
 from clustering.files.tensors import write_tensors
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, setting
 from clustering.foundation.progress import quiet
 from clustering.foundation.streams import stream
 from fsl.features.bank import FeatureBank
@@ -91,7 +91,9 @@ class LearningStage(ClusteringStage):
         )
         bank.save(folder / BANK)
         path, sizes = work.store.cache(self.kind) / self.key / BANK, np.bincount(labels, minlength=known.clusters)
-        work.progress.note(f"learned features: {path} (transduce cluster dataset=features path={path} method=kmeans)")
+        work.progress.note(
+            f"learned features: {path} (transduce cluster dataset=features {setting('path', path)} method=kmeans)"
+        )
         return (
             trials,
             {"empty_clusters": int((sizes == 0).sum())},
