@@ -62,13 +62,13 @@ class Renderer:
     """Renders the pages of one site.
 
     Attributes:
-        run: the path of a run in the site, by its id; None if it is not in the record.
+        run: the address of a run, by its id.
         frame: template around the content of a page; empty for that of the report.
         navigation: titles and paths of the pages that every page links.
         foot: the foot of the pages.
     """
 
-    run: Callable[[str], str | None] = lambda run_id: None
+    run: Callable[[str], str] = str
     frame: str = ""
     navigation: tuple[tuple[str, str], ...] = ()
     foot: str = ""

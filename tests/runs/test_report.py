@@ -16,7 +16,7 @@ from runs.cache import Store
 from runs.cli import main
 from runs.record.passwords import without_passwords
 from runs.record.query import read_runs
-from runs.report.site import _run, build_report
+from runs.report.site import build_report
 from runs.tables.papers.published import errata, figures
 from runs.track import PARENT, Tracker
 
