@@ -3,7 +3,7 @@
 Both the report and the documentation have these pages.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -11,7 +11,7 @@ from markupsafe import Markup
 from runs.config import groups
 from runs.report.figures import SHIPPED, Figure
 from runs.report.papers import Paper
-from runs.report.rendering import Renderer, link, relative, rendered, slug, verdict
+from runs.report.rendering import link, relative, rendered, slug, verdict
 from runs.report.sections import Item, Section, table_of
 from runs.tables import formats
 from runs.tables.counts import CLAIMS as CLAIM_STATUSES
@@ -19,6 +19,8 @@ from runs.tables.counts import counts_of, in_words
 from runs.tables.papers.published import Place, causes, errata
 from runs.tables.table import STATUSES, Table
 
+Page = tuple[str, str, Markup]
+"""Path, title and content."""
 CLAIMS, ERRATA = ("Claims", "claims.html"), ("Errata", "errata.html")
 
 
@@ -30,13 +32,13 @@ class Outcomes:
         papers: every work with its tables, filled.
         figures: the figures of each work.
         experiments: the tables of experiments, filled.
-        renderer: renders the pages.
+        address: that of a run, by its id; None: results do not link to their runs.
     """
 
     papers: Sequence[Paper]
     figures: Mapping[str, Sequence[Figure]]
     experiments: Sequence[Table]
-    renderer: Renderer
+    address: Callable[[str], str] | None = None
 
     @property
     def printed(self) -> list[Table]:
@@ -48,13 +50,17 @@ class Outcomes:
         """The same tables on other data or with other networks."""
         return [table for paper in self.papers for of_one in paper.elsewhere.values() for table in of_one]
 
-    def pages(self) -> Iterator[tuple[str, str]]:
-        """(path, text) of every page and drawing."""
-        yield from ((one.path, one.svg) for found in self.figures.values() for one in found if one.svg)
+    @property
+    def drawings(self) -> dict[str, str]:
+        """The drawings of figures by their paths."""
+        return {one.path: one.svg for found in self.figures.values() for one in found if one.svg}
+
+    def pages(self) -> Iterator[Page]:
+        """Every page."""
         yield from map(self._paper, self.papers)
         for table in self.experiments:
             path, about = self.place(table), groups.comment("experiment", table.name.partition("@")[0])
-            yield self.renderer.page(path, table.name, introduction=[about], body=self._body(table))
+            yield path, table.name, rendered([], [about]) + self._body(table)
         yield self._claims(CLAIMS[1])
         yield self._errata(ERRATA[1])
 
@@ -108,7 +114,7 @@ class Outcomes:
             ),
         ])  # fmt: skip
 
-    def _paper(self, paper: Paper) -> tuple[str, str]:
+    def _paper(self, paper: Paper) -> Page:
         """The page of a work: its tables, each followed by those on other data, and its figures."""
         path, found = paper.path, []
         for table in (one for printed in paper.tables for one in (printed, *paper.elsewhere[printed.name])):
@@ -124,13 +130,13 @@ class Outcomes:
         contents = Markup(", ").join(link(path, f"{path}#{one.anchor}", one.heading) for one in found)
         if missing := [Item(f"{one.name}: {one.about}; {one.state}.") for one in figures if not one.svg]:
             found.append(Section("Figures that are not drawn", items=missing))
-        return self.renderer.page(path, paper.title, found, [f"{in_words(paper.tables)}.", contents])
+        return path, paper.title, rendered(found, [f"{in_words(paper.tables)}.", contents])
 
     def _body(self, table: Table) -> Markup:
         """A complete table: caption, cells with links to their runs, footnotes, claims."""
-        return Markup(formats.html(table, self.renderer.run))
+        return Markup(formats.html(table, self.address))
 
-    def _claims(self, path: str) -> tuple[str, str]:
+    def _claims(self, path: str) -> Page:
         sections, elsewhere = [], [*self.elsewhere, *self.experiments]
         for title, tables, run in (
             ("In the papers' tables", self.printed, True),
@@ -149,9 +155,9 @@ class Outcomes:
             "Orderings and statements of the papers, checked on the runs that the tables show. A claim is judged on "
             "each table that has its methods. Not run: the table has the methods, but not their runs."
         )
-        return self.renderer.page(path, "What the papers claim", sections, [about])
+        return path, "What the papers claim", rendered(sections, [about])
 
-    def _errata(self, path: str) -> tuple[str, str]:
+    def _errata(self, path: str) -> Page:
         verdicts = [cell.verdict for table in self.printed for cell in table.cells.values() if cell.verdict]
         off = [one for one in verdicts if one.status in ("above", "below")]
         sought = [one.cause for one in off if one.cause]
@@ -175,7 +181,7 @@ class Outcomes:
             Section("Causes of differences", [of_causes], tables=[table_of(why_headings, why)]),
             Section("Errata of the print", [of_print], tables=[table_of(known_headings, known)]),
         ]
-        return self.renderer.page(path, "Errata, and causes of differences", sections)
+        return path, "Errata, and causes of differences", rendered(sections)
 
     def _where(self, path: str, places: Sequence[Place]) -> Markup:
         """The cells or figures of places, with links to their tables."""

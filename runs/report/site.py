@@ -13,6 +13,7 @@ Each result links to its run in MLflow: on its server, or where `transduce ui` s
 import shutil
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from runs.cache import Store
@@ -22,7 +23,7 @@ from runs.record.query import RunRow, read_runs
 from runs.report.figures import read_figures
 from runs.report.outcomes import CLAIMS, ERRATA, Outcomes
 from runs.report.papers import RESULTS, Reader
-from runs.report.rendering import ASSETS, TEMPLATES, Renderer
+from runs.report.rendering import ASSETS, TEMPLATES, environment, relative, rendered
 from runs.storage.disk import put_in_place
 from runs.storage.locks import Say, silent
 from runs.tables.shipped import drawings, shipped_results
@@ -57,19 +58,19 @@ def build_report(
     """
     rows = read_runs(tracker, "")
     with store.lock("report", "site", "the report", say):
-        partial = store.root / "report.partial"
+        unfinished = store.root / "report.partial"
         for old in store.root.glob("report.*"):  # of a process that was killed
             shutil.rmtree(old)
         try:
             for path, text in _pages(rows, tracker, experiments or {}).items():
-                place = partial / path
+                place = unfinished / path
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_text(text, encoding="utf-8")
             for name in ASSETS:
-                shutil.copyfile(TEMPLATES / name, partial / name)
-            put_in_place(partial, store.root / "report")
+                shutil.copyfile(TEMPLATES / name, unfinished / name)
+            put_in_place(unfinished, store.root / "report")
         finally:
-            shutil.rmtree(partial, ignore_errors=True)  # there is none if the site was built
+            shutil.rmtree(unfinished, ignore_errors=True)  # there is none if the site was built
     return store.root / "report" / INDEX
 
 
@@ -80,12 +81,17 @@ def _pages(rows: Sequence[RunRow], tracker: Tracker, asked: Mapping[str, Sequenc
     record = str(tracker.store.root) if tracker.own else tracker.place
     made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
     server = tracker.place.rstrip("/") if tracker.place.startswith("http") else UI
-    renderer = Renderer(
-        run=lambda run_id: f"{server}/#/runs/{run_id}",
-        navigation=(("Overview", INDEX), *((one.work, one.path) for one in papers), CLAIMS, ERRATA),
-        foot=f"Made {made} by transduce report, code {code_version()[:12]}, from {record}.",
-    )
-    outcomes = Outcomes(papers, read_figures(rows, tracker, drawings()), experiments, renderer)
+    figures = read_figures(rows, tracker, drawings())
+    outcomes = Outcomes(papers, figures, experiments, lambda run_id: f"{server}/#/runs/{run_id}")
     none = [] if rows else ["There is no run of yours yet."]
-    index = renderer.page(INDEX, "The papers and the record of runs", (), [*ABOUT, *none], outcomes.overview(INDEX))
-    return dict([*outcomes.pages(), index])
+    index = INDEX, "The papers and the record of runs", rendered([], [*ABOUT, *none]) + outcomes.overview(INDEX)
+    site = {
+        "navigation": [("Overview", INDEX), *((one.work, one.path) for one in papers), CLAIMS, ERRATA],
+        "foot": f"Made {made} by transduce report, code {code_version()[:12]}, from {record}.",
+    }
+    template = environment().get_template("page.html")
+    pages = {
+        path: template.render(title=title, body=body, path=path, to=partial(relative, path), **site)
+        for path, title, body in (*outcomes.pages(), index)
+    }
+    return pages | outcomes.drawings

@@ -35,7 +35,6 @@ def test_every_table_compiles_within_its_page(tmp_path):
 
 
 def test_any_name_compiles(tmp_path):
-    signs = [*range(32, 127), *range(0xA0, 0x250), *range(0x370, 0x400), *range(0x2000, 0x2300), 0x1F600]
-    text = "".join(map(chr, signs))
+    text = "".join(map(chr, [*range(32, 127), *range(0xC0, 0x100)]))
     names = [text[i : i + 8] for i in range(0, len(text), 8)]
     compiled(tmp_path, [latex(hostile(names, names[:2]))])
