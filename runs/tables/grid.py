@@ -12,7 +12,7 @@ from runs.tables.table import Cell, Column, Row, Table
 
 NO_CLASSES = ("predictions",)
 """Data sets whose points have no true classes."""
-ABOUT = ("target", "base_mean", "weights", "sampler", "sampler.way", "sampler.query", "split", "labels", "starts")
+ABOUT = ("target", "base_mean", "weights", "sampler", "sampler.way", "sampler.query", "split", "labels")
 """Settings that the title of a table names."""
 
 
@@ -83,7 +83,10 @@ def _about(configs: Sequence[EvaluateConfig] | Sequence[ClusterConfig]) -> str:
     if isinstance(configs[0], EvaluateConfig) and {"checkpoint", "pretrained", "features"} & same.keys():
         same["weights"] = weights_name(configs[0])
     named = [short_name(same[key]) for key in ("benchmark", "backbone", "dataset", "network") if key in same]
-    return ", ".join([*named, *(f"{key.rpartition('.')[2]}={short_name(same[key])}" for key in ABOUT if key in same)])
+    settings = [f"{key.rpartition('.')[2]}={short_name(same[key])}" for key in ABOUT if key in same]
+    starts = same.get("starts", "1")
+    best = [] if starts == "1" else [f"{starts} starts, of which the one with the lowest objective counts"]
+    return ", ".join([*named, *settings, *best])
 
 
 def kind_of(config: EvaluateConfig) -> str:

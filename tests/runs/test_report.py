@@ -9,12 +9,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from runs.cache import Store
 from runs.cli import main
-from runs.record.passwords import without_passwords
 from runs.record.query import read_runs
 from runs.report.site import build_report
 from runs.tables.papers.published import errata, figures
@@ -133,7 +130,9 @@ def test_claims_errata_and_causes_lead_to_their_tables(shipped_pages):
     words = " ".join(pages["errata.html"].text.split())
     assert "11 cells are above or below the print. The cause was looked for in 11 of them" in words
     assert "and found in 2." in words
-    assert all(figure.name in pages[f"papers/{figure.work}.html"].text for figure in figures())
+    for figure in figures():
+        text = pages[f"papers/{figure.work}.html"].text
+        assert f"{figure.name}: " in text or f"Figure {figure.number}" in text
 
 
 def test_counts_on_the_command_line(shipped, tmp_path, monkeypatch, capsys):
@@ -180,17 +179,6 @@ def test_runs_that_failed_or_were_deleted_fill_no_cell(store, tracker, recorded)
     assert not [name for name, page in pages.items() if deleted in page.text]
     assert f"{100 * recorded[0].accuracy:.2f} ±" in pages["experiments/tiny.html"].text
     assert "12.34" not in pages["experiments/tiny.html"].text
-
-
-WORD = st.from_regex(r"[\w.%-]{1,9}", fullmatch=True)
-
-
-@given(WORD, WORD, WORD, st.sampled_from(["", "/", "/runs", "//folder/a@b.db", ":8080/x@y:z"]))
-def test_the_site_shows_no_password_of_the_record(user, password, host, path):
-    shown = f"postgresql://{host}{path}"
-    assert without_passwords(f"postgresql://{user}:{password}@{host}{path}") == shown
-    assert without_passwords(shown) == shown
-    assert without_passwords("sqlite:////folder/a@b.db") == "sqlite:////folder/a@b.db"
 
 
 @pytest.fixture
