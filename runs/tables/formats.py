@@ -54,7 +54,7 @@ def show(table: Table, console: "Console") -> None:
         return Text("  " * (piece.style == "italic") + piece.text, style).append(piece.marks.translate(RAISED))
 
     title = table.title
-    for columns, lines in layout.parts(table, console.width - 1):
+    for columns, lines in layout.parts(table, layout.lines(table), console.width - 1):
         heads = [layout.wrapped(column.group, layout.heading(table, column)) for column in columns]
         rows = [dict(zip(["", *heads], map(text, pieces), strict=True)) for pieces in _rows(columns, lines)]
         console.table(rows, title=title, right=heads)
@@ -97,7 +97,7 @@ def markdown(table: Table) -> str:
         return LEADING.sub(r"\1\\\2", markdown_text(text))
 
     blocks = [f"{paragraph(table.title)}."]
-    for columns, lines in layout.parts(table, WIDE):
+    for columns, lines in layout.parts(table, layout.lines(table), WIDE):
         names = [markdown_text(f"{column.group} {layout.heading(table, column)}".strip()) for column in columns]
         blocks.append(markdown_table(["", *names], [list(map(_markdown, row)) for row in _rows(columns, lines)], names))
     for heading, items in layout.below(table).items():
@@ -143,14 +143,15 @@ def latex(table: Table) -> str:
     notes and claims are in the Markdown file."""
     from pandas import DataFrame, MultiIndex
 
+    shown = [line for line in layout.lines(table) if line.label != "verdict"]
     texts = []
-    for i, (columns, lines) in enumerate(layout.parts(table, LATEX_WIDTH, gap=2)):
+    for i, (columns, lines) in enumerate(layout.parts(table, shown, LATEX_WIDTH, gap=2)):
         heads = [("", "")]
         for column in columns:
             stack = r"\\".join(map(latex_text, layout.wrapped(layout.heading(table, column)).splitlines()))
             heads.append((latex_text(column.group), rf"\shortstack[r]{{{stack}}}" if r"\\" in stack else stack))
         grouped = any(column.group for column in columns)
-        rows = [list(map(_latex, row)) for row in _rows(columns, [line for line in lines if line.label != "verdict"])]
+        rows = [list(map(_latex, row)) for row in _rows(columns, lines)]
         frame = DataFrame(rows, columns=MultiIndex.from_tuples(heads) if grouped else [name for _, name in heads])
         caption = table.title if i == 0 else f"{table.name}, continued"
         label = f"{table.file_name}{f'-{i + 1}' if i else ''}"
@@ -202,7 +203,7 @@ def html(table: Table, address: Callable[[str], str] | None = None) -> str:
     from pandas import DataFrame, MultiIndex
 
     found = [f'<p class="caption">{escape(table.title)}.</p>']
-    for columns, lines in layout.parts(table):
+    for columns, lines in layout.parts(table, layout.lines(table)):
         rows = [[_html(piece, address) for piece in row] for row in _rows(columns, lines)]
         heads = [(escape(column.group), escape(layout.heading(table, column))) for column in columns]
         grouped = MultiIndex.from_tuples(heads) if any(group for group, _ in heads) else [name for _, name in heads]

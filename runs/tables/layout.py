@@ -10,7 +10,7 @@ import dataclasses
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal
@@ -182,13 +182,14 @@ def wrapped(*headings: str) -> str:
     return "\n".join(line for text in headings for line in textwrap.wrap(text, HEADING))
 
 
-def parts(table: Table, width: float = math.inf, gap: int = 3) -> Iterator[tuple[list[Column], list[Line]]]:
-    """The columns in parts that fit a width in characters, with the lines that have something in them.
+def parts(
+    table: Table, shown: Sequence[Line], width: float = math.inf, gap: int = 3
+) -> Iterator[tuple[list[Column], list[Line]]]:
+    """The columns in parts that fit a width in characters, each with those of the lines that have something in them.
 
     A group of columns is split only if it is too wide by itself, and columns without a row in common with those before
     begin a new part.
     """
-    shown = lines(table)
     labels = [*(line.label + line.marks for line in shown), *(row.group for row in table.rows)]
     free = width - max(map(len, labels), default=0) - 4 - gap
     found: list[list[Column]] = []

@@ -5,11 +5,12 @@ has both in `runs/reproduction`. `reproduction/export.py` writes them. A row fil
 settings and the revisions of the classes that compute it agree.
 """
 
+import csv
 import dataclasses
 import functools
 import math
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from clustering.foundation.errors import InputError
 from runs.cache import raised
 from runs.stages.lineage import revisions_of
 from runs.tables.keys import Config, cell_key, features_here
-from runs.tables.table import Cell, Column, Finding, Row, SeedResult, Table
+from runs.tables.table import Cell, ClaimStatus, Column, Finding, Row, SeedResult, Table
 
 RUNS = Path(__file__).resolve().parents[1]
 PLACE = next((at for at in (RUNS, RUNS.parent) if (at / "reproduction").is_dir()), RUNS) / "reproduction"
@@ -46,14 +47,18 @@ def _read(place: Path) -> "Shipped":
 
 def _frame(path: Path) -> pd.DataFrame:
     """The rows of a file as text, but for numbers."""
-    numbers = NUMBERS if path.name == RESULTS else ()
     try:
-        frame = pd.read_csv(path, dtype=dict.fromkeys({*FIELDS[path.name]} - {*numbers}, str), keep_default_na=False,
-                            na_values=dict.fromkeys(numbers, ""), index_col=False)  # fmt: skip
-        if (*frame.columns,) != FIELDS[path.name] or frame.drop(columns=[*numbers]).isna().any(axis=None):
+        with path.open(encoding="utf-8", newline="") as file:
+            header, *lines = csv.reader(file, strict=True)
+        if (*header,) != FIELDS[path.name] or any(len(line) != len(header) for line in lines):
             raise ValueError(f"its columns must be {','.join(FIELDS[path.name])}")
-        return frame.astype({"seed": int, "tasks": float}) if numbers else frame
-    except (OSError, ValueError) as error:
+        frame = pd.DataFrame(lines, columns=header)
+        if path.name == CLAIMS and (unknown := {*frame["status"]} - {*get_args(ClaimStatus)}):
+            raise ValueError(f"{unknown.pop()!r} is no status of a claim")
+        for name in NUMBERS if path.name == RESULTS else ():
+            frame[name] = pd.to_numeric(frame[name])
+        return frame.astype({"seed": int, "tasks": float}) if path.name == RESULTS else frame
+    except (OSError, ValueError, csv.Error) as error:
         remedy = "restore this file of the checkout, as with `git restore`, or remove the folder"
         raise InputError(f"{path}: cannot be read ({error}); {remedy}") from error
 

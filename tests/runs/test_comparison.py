@@ -133,7 +133,7 @@ def test_the_verb_evaluates_compares_and_saves(trained, typed, capsys):
     assert "saved" in err
     assert {path.suffix for path in trained.tables.iterdir()} == {".md", ".tex", ".csv", ".png"}
     (text,) = (path.read_text() for path in trained.tables.glob("*.tex"))
-    assert text.count("\\toprule") == text.count("\nsimpleshot & ") == 2  # settings
+    assert text.count("\\bottomrule") == text.count("\nsimpleshot & ") == 2  # settings
     (text,) = (path.read_text() for path in trained.tables.glob("*.md"))
     assert text.count("| simpleshot |") == 2  # settings
     (table,) = (path for path in trained.tables.glob("*.csv") if "classes" not in path.name)
