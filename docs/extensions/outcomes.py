@@ -1,30 +1,29 @@
 """What came out of the papers' tables: the pages of `transduce report` about them, from the shipped results alone.
 
 They are written into docs/what_comes_out before the build, and only those whose text has changed: a page for each work,
-the claims, the figures and the errata. The page of the folder includes the overview and the table of contents.
+the claims and the errata. The page of the folder includes the overview and the table of contents.
 """
 
 import re
 import shutil
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
 from sphinx.application import Sphinx
 
 FOLDER = "what_comes_out"
-FRAME = """\
+PAGE = """\
 :orphan:
 
-{{ title | replace("@", "\\\\@") | safe }}
-{{ "=" * 100 }}
+{title}
+{line}
 
 .. raw:: html
 
    <div class="results">
-{% filter indent(3, first=True) %}
-{% block content %}{% endblock %}
-{% endfilter %}
+{body}
    </div>
 """
 
@@ -39,20 +38,21 @@ def pages(results: Path) -> Iterator[tuple[str, str]]:
     from runs.report.figures import read_figures
     from runs.report.outcomes import Outcomes
     from runs.report.papers import Reader
-    from runs.report.rendering import Renderer
     from runs.tables.shipped import drawings, shipped_results
     from runs.track import Tracker
 
     tracker = Tracker(Store(results))
     reader = Reader((), tracker, shipped_results())
     figures = read_figures((), tracker, drawings())
-    outcomes = Outcomes(reader.papers(), figures, reader.experiments({}), Renderer(frame=FRAME))
+    outcomes = Outcomes(reader.papers(), figures, reader.experiments({}))
     yield "overview.html", outcomes.overview("index.html")
-    places = [*(paper.path for paper in outcomes.papers), "claims", "figures", "errata"]
+    places = [*(paper.path for paper in outcomes.papers), "claims", "errata"]
     places += [outcomes.place(table) for table in outcomes.experiments]
     listed = "\n".join(place.removesuffix(".html") for place in places)
     yield "contents.txt", f"```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
-    for path, text in outcomes.pages():
+    yield from outcomes.drawings.items()
+    for path, title, body in outcomes.pages():
+        text = PAGE.format(title=title.replace("@", "\\@"), line="=" * 100, body=textwrap.indent(body, "   "))
         yield path.replace(".html", ".rst"), _linked(path, text)
 
 

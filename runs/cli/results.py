@@ -135,7 +135,7 @@ def report(
     """Write all tracked runs as a static site.
 
     The tables of each paper with the printed values beside those of the shipped runs and of your own, and for
-    every number a link to its run, in the folder report/ of the results.
+    every number a link to its run in MLflow (transduce ui), in the folder report/ of the results.
     """
     if results == "":
         raise InputError("results= is empty; give a folder, or omit it")

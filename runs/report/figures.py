@@ -12,6 +12,8 @@ from runs.record.query import RunRow
 from runs.report.rendering import slug
 from runs.track import Tracker
 
+SHIPPED = "drawn (shipped)"
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -20,14 +22,12 @@ class Figure:
     Attributes:
         name: such as "thesis/4.1@glyphs".
         svg: the drawing; empty if there is none.
-        run_id: id of the run that holds the figure; empty if it is shipped, or not drawn.
         about: short description of the content.
         state: "drawn", "drawn (shipped)", or how it can be drawn or why it cannot.
     """
 
     name: str
     svg: str = ""
-    run_id: str = ""
     about: str = ""
     state: str = ""
 
@@ -46,16 +46,15 @@ def read_figures(rows: Iterable[RunRow], tracker: Tracker, shipped: Mapping[str,
     """The figures of each work, in the order of print, each with its newest drawing if there is one.
 
     Args:
-        rows: runs of any stage and status, newest first.
+        rows: finished runs of any stage, newest first.
         tracker: their record.
         shipped: the shipped drawings by name, which are used where `rows` have none.
     """
-    drawn: dict[str, Figure] = {}
-    for row in rows:
-        if row.tags.get("stage") == "figure" and row.status == "FINISHED" and row.name not in drawn:
-            svg, lost = _svg(row, tracker), f"the drawing of run {row.run_id} is gone or damaged"
-            drawn[row.name] = Figure(row.name, svg, row.run_id, state="drawn" if svg else lost)
-    drawn = {name: Figure(name, svg, state="drawn (shipped)") for name, svg in shipped.items()} | drawn
+    drawn = {name: Figure(name, svg, state=SHIPPED) for name, svg in shipped.items()}
+    newest = {row.name: row for row in reversed([row for row in rows if row.tags.get("stage") == "figure"])}
+    for name, row in newest.items():
+        svg = _svg(row, tracker)
+        drawn[name] = Figure(name, svg, state="drawn" if svg else f"the drawing of run {row.run_id} is gone or damaged")
     found: dict[str, list[Figure]] = {}
     for known in listed():
         name, state = known["name"], known["can be drawn"]

@@ -1,26 +1,27 @@
-"""The pages about the papers: tables and figures of each work, and of all works the claims, the figures and the errata.
+"""The pages about the papers: tables and figures of each work, and of all works the claims and the errata.
 
 Both the report and the documentation have these pages.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, get_args
 
 from markupsafe import Markup
 
 from runs.config import groups
-from runs.report.figures import Figure
+from runs.report.figures import SHIPPED, Figure
 from runs.report.papers import Paper
-from runs.report.rendering import Renderer, link, relative, rendered, slug, verdict
+from runs.report.rendering import link, relative, rendered, slug, verdict
 from runs.report.sections import Item, Section, table_of
 from runs.tables import formats
-from runs.tables.counts import WAITING, Counts
+from runs.tables.counts import CLAIMS as CLAIM_STATUSES
+from runs.tables.counts import counts_of, in_words
 from runs.tables.papers.published import Place, causes, errata
-from runs.tables.table import STATUSES, ClaimStatus, Table
+from runs.tables.table import STATUSES, Table
 
-CLAIMS, FIGURES, ERRATA = ("Claims", "claims.html"), ("Figures", "figures.html"), ("Errata", "errata.html")
+Page = tuple[str, str, Markup]
+"""Path, title and content."""
+CLAIMS, ERRATA = ("Claims", "claims.html"), ("Errata", "errata.html")
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,13 @@ class Outcomes:
         papers: every work with its tables, filled.
         figures: the figures of each work.
         experiments: the tables of experiments, filled.
-        renderer: renders the pages.
+        address: that of a run, by its id; None: results do not link to their runs.
     """
 
     papers: Sequence[Paper]
     figures: Mapping[str, Sequence[Figure]]
     experiments: Sequence[Table]
-    renderer: Renderer
+    address: Callable[[str], str] | None = None
 
     @property
     def printed(self) -> list[Table]:
@@ -49,15 +50,18 @@ class Outcomes:
         """The same tables on other data or with other networks."""
         return [table for paper in self.papers for of_one in paper.elsewhere.values() for table in of_one]
 
-    def pages(self) -> Iterator[tuple[str, str]]:
-        """(path, text) of every page and drawing."""
-        yield from ((one.path, one.svg) for found in self.figures.values() for one in found if one.svg)
+    @property
+    def drawings(self) -> dict[str, str]:
+        """The drawings of figures by their paths."""
+        return {one.path: one.svg for found in self.figures.values() for one in found if one.svg}
+
+    def pages(self) -> Iterator[Page]:
+        """Every page."""
         yield from map(self._paper, self.papers)
         for table in self.experiments:
             path, about = self.place(table), groups.comment("experiment", table.name.partition("@")[0])
-            yield self.renderer.page(path, table.name, introduction=[about], body=self._body(table, path))
+            yield path, table.name, rendered([], [about]) + self._body(table)
         yield self._claims(CLAIMS[1])
-        yield self._figures(FIGURES[1])
         yield self._errata(ERRATA[1])
 
     def place(self, table: Table) -> str:
@@ -68,90 +72,72 @@ class Outcomes:
 
     def overview(self, path: str) -> Markup:
         """The counts of cells and claims by work, and links to all other tables, as a part of the page at `path`."""
-        counts = [(paper, Counts.of(paper.work, paper.tables)) for paper in self.papers]
-        total = Counts.of("all", self.printed)
-        whole: list[tuple[str | Markup, Counts]] = [(link(path, paper.path, paper.work), of) for paper, of in counts]
-        whole = [*((name, of) for name, of in whole if of.printed), ("all", total)]
-
-        def coloured(of: Mapping[Any, int], names: Sequence[str]) -> list[Markup]:
-            return [verdict(name, str(of.get(name, ""))) for name in names]
-
+        counts = [counts_of(paper.work, paper.tables) for paper in self.papers] + [counts_of("all", self.printed)]
+        pages = {paper.work: paper.path for paper in self.papers}
+        names: dict[str, str] = {"all": "all"} | {work: link(path, page, work) for work, page in pages.items()}
+        columns = ["printed", "shipped", "own", *STATUSES]
+        cells = [[names[of["name"]], *(str(of[name] or "") for name in columns)] for of in counts if of["printed"]]
+        claims = [
+            [names[of["name"]], *(str(of["claims"][name] or "") for name in CLAIM_STATUSES)]
+            for of in counts
+            if of["printed"]
+        ]
+        reasons = sorted(counts[-1]["reasons"], key=lambda one: (STATUSES.index(one["verdict"]), -one["cells"]))
+        others = [[one["verdict"], one["reason"] or "needs only time", str(one["cells"])] for one in reasons]
         caption = (
             "Printed: the paper has a number. Shipped: the cell has shipped results; own: in this record. A "
             "cell counts as run only if every key that can change its result agrees with the paper's protocol."
         )
-        rows = [
-            [name, *(f"{n or ''}" for n in (of.printed, of.shipped, of.own)), *coloured(of.statuses, STATUSES)]
-            for name, of in whole
-        ]
-        reasons = [
-            [status, why or "needs only time", str(count), ", ".join(
-                f"{of.name} {of.reasons[status, why]}" for _, of in counts if (status, why) in of.reasons
-            )]
-            for (status, why), count in sorted(
-                total.reasons.items(), key=lambda one: (WAITING.index(one[0][0]), -one[1])
-            )
-        ]  # fmt: skip
         coverage = [
-            table_of(["work", "printed", "shipped", "own", *STATUSES], rows, caption),
-            table_of(["verdict", "*reason", "cells", "*of them"], reasons, folded="What the other cells need"),
+            table_of(["work", *columns], cells, caption),
+            table_of(["verdict", "*reason", "cells"], others, folded="What the other cells need"),
         ]
         lines = [
-            Item(Markup("{}: {}.").format(link(path, paper.path, paper.title), of.in_words)) for paper, of in counts
+            Item(Markup("{}: {}.").format(link(path, paper.path, paper.title), in_words(paper.tables)))
+            for paper in self.papers
         ]
-        statuses = get_args(ClaimStatus)
-        claims = table_of(["work", *statuses], [[name, *coloured(of.claims, statuses)] for name, of in whole])
-        more = Markup("{}, {}, and {}.").format(
+        more = Markup("{}, and {}.").format(
             link(path, CLAIMS[1], "All claims with their evidence"),
-            link(path, FIGURES[1], "figures"),
             link(path, ERRATA[1], "causes of differences and errata"),
         )
-        others = {
+        tables = {
             "The same tables on other data or with another network": self.elsewhere,
             "Experiments of this project": self.experiments,
         }
         none = ["None has a run yet. `transduce quickstart` makes the first ones in a few minutes."]
         return rendered([
             Section("Coverage by paper", items=lines, tables=coverage, anchor="coverage"),
-            Section("Claims of the papers", [more], tables=[claims]),
+            Section("Claims of the papers", [more], tables=[table_of(["work", *CLAIM_STATUSES], claims)]),
             *(
                 Section(heading, [] if found else none, [Item(link(path, self.place(one), one.name)) for one in found])
-                for heading, found in others.items()
+                for heading, found in tables.items()
             ),
         ])  # fmt: skip
 
-    def _paper(self, paper: Paper) -> tuple[str, str]:
+    def _paper(self, paper: Paper) -> Page:
         """The page of a work: its tables, each followed by those on other data, and its figures."""
         path, found = paper.path, []
         for table in (one for printed in paper.tables for one in (printed, *paper.elsewhere[printed.name])):
             shown = Markup(" ").join(verdict(status, f"{n} {status}") for status, n in table.statuses.items())
-            heading, body = f"Table {_number(table.name)}", self._body(table, path)
+            heading, body = f"Table {_number(table.name)}", self._body(table)
             found.append(Section(heading, [shown] if shown else [], body=body, anchor=slug(table.name)))
         figures = self.figures.get(paper.work, [])
         for figure in (one for one in figures if one.svg):
-            run = self.renderer.run(figure.run_id) if figure.run_id else None
-            whence = link(path, run, "The run that holds it") if run else "Shipped with the project."
-            about, anchor = Markup("{} {}").format(figure.caption, whence), slug(f"figure-{figure.name}")
-            picture, heading = relative(path, figure.path), f"Figure {_number(figure.name)}"
+            anchor, picture = slug(f"figure-{figure.name}"), relative(path, figure.path)
+            about = f"{figure.caption} Shipped with the project." if figure.state == SHIPPED else figure.caption
+            heading = f"Figure {_number(figure.name)}"
             found.append(Section(heading, picture=picture, about=about, anchor=anchor))
-        missing = [Item(f"{one.name}: {one.about}; {one.state}.") for one in figures if not one.svg]
         contents = Markup(", ").join(link(path, f"{path}#{one.anchor}", one.heading) for one in found)
-        if missing:
+        if missing := [Item(f"{one.name}: {one.about}; {one.state}.") for one in figures if not one.svg]:
             found.append(Section("Figures that are not drawn", items=missing))
-        counts = Counts.of(paper.work, paper.tables)
-        return self.renderer.page(path, paper.title, found, [f"{counts.in_words}.", contents])
+        return path, paper.title, rendered(found, [f"{in_words(paper.tables)}.", contents])
 
-    def _body(self, table: Table, path: str) -> Markup:
+    def _body(self, table: Table) -> Markup:
         """A complete table: caption, cells with links to their runs, footnotes, claims."""
+        return Markup(formats.html(table, self.address))
 
-        def href(run_id: str) -> str | None:
-            place = self.renderer.run(run_id)
-            return relative(path, place) if place else None
-
-        return Markup(formats.html(table, href))
-
-    def _claims(self, path: str) -> tuple[str, str]:
-        parts, elsewhere = [], [*self.elsewhere, *self.experiments]
+    def _claims(self, path: str) -> Page:
+        sections, elsewhere = [], [*self.elsewhere, *self.experiments]
         for title, tables, run in (
             ("In the papers' tables", self.printed, True),
             ("On other data or with another network", elsewhere, True),
@@ -164,33 +150,21 @@ class Outcomes:
             ]  # fmt: skip
             headings = ["claim", "*verdict", "*evidence", "*in", "*judged on", "*source"]
             if rows:
-                parts.append(Section(f"{title}: {len(rows)} claims", tables=[table_of(headings, rows)]))
+                sections.append(Section(f"{title}: {len(rows)} claims", tables=[table_of(headings, rows)]))
         about = (
             "Orderings and statements of the papers, checked on the runs that the tables show. A claim is judged on "
             "each table that has its methods. Not run: the table has the methods, but not their runs."
         )
-        return self.renderer.page(path, "What the papers claim", parts, [about])
+        return path, "What the papers claim", rendered(sections, [about])
 
-    def _figures(self, path: str) -> tuple[str, str]:
-        parts = []
-        for paper in self.papers:
-            rows = []
-            for one in self.figures.get(paper.work, ()):
-                place = f"{paper.path}#{slug(f'figure-{one.name}')}"
-                rows.append((link(path, place, one.name) if one.svg else one.name, one.about, one.state))
-            parts += [Section(paper.title, tables=[table_of(["figure", "*shows", "*state"], rows)])] if rows else []
-        about = "transduce figure NAME --run-missing draws one of those that can be drawn here."
-        return self.renderer.page(path, "Figures", parts, [about])
-
-    def _errata(self, path: str) -> tuple[str, str]:
+    def _errata(self, path: str) -> Page:
         verdicts = [cell.verdict for table in self.printed for cell in table.cells.values() if cell.verdict]
         off = [one for one in verdicts if one.status in ("above", "below")]
         sought = [one.cause for one in off if one.cause]
         found = sum(not cause.cause.startswith("unknown") for cause in sought)
-        where = partial(self._where, path)
-        why = [(one.id, one.cause, one.evidence, where(one.where)) for one in causes().values()]
+        why = [(one.id, one.cause, one.evidence, self._where(path, one.where)) for one in causes().values()]
         known = [
-            (one.id, one.severity + ("" if one.target else ", no target"), one.text, where(one.where))
+            (one.id, one.severity + ("" if one.target else ", no target"), one.text, self._where(path, one.where))
             for one in errata().values()
         ]
         of_causes = (
@@ -201,20 +175,20 @@ class Outcomes:
             "Known errors of the print, and caveats. Severity is the importance for comparisons; a number marked as no "
             "target is not compared with a run."
         )
-        parts = [
-            (["id", "*cause", "*shown by", "*cells"], why, "Causes of differences", of_causes),
-            (["id", "*severity", "*what is known", "*cells or figures"], known, "Errata of the print", of_print),
+        why_headings = ["id", "*cause", "*shown by", "*cells"]
+        known_headings = ["id", "*severity", "*what is known", "*cells or figures"]
+        sections = [
+            Section("Causes of differences", [of_causes], tables=[table_of(why_headings, why)]),
+            Section("Errata of the print", [of_print], tables=[table_of(known_headings, known)]),
         ]
-        sections = [Section(title, [about], tables=[table_of(names, rows)]) for names, rows, title, about in parts]
-        return self.renderer.page(path, "Errata, and causes of differences", sections)
+        return path, "Errata, and causes of differences", rendered(sections)
 
     def _where(self, path: str, places: Sequence[Place]) -> Markup:
         """The cells or figures of places, with links to their tables."""
         known = {table.name: table for table in self.printed}
         found = []
         for place in places:
-            headings = (place.row_groups, place.rows, place.column_groups, place.columns, place.metrics)
-            cells = "; ".join(", ".join(names) for names in headings if names)
+            cells = "; ".join(", ".join(names) for names in place.names if names)
             linked = link(path, self.place(known[place.table]), place.table) if place.table in known else place.table
             found.append(Markup("{}{}{}").format(linked, ", ".join(place.figures), f": {cells}" if cells else ""))
         return Markup("; ").join(found)

@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 from clustering.foundation.errors import InputError
 from runs.config import groups
-from runs.config.compose import accepts
-from runs.config.configs import ClusterConfig, EvaluateConfig, parse
+from runs.config.configs import EvaluateConfig
 from runs.config.overrides import write
 from runs.record.query import RunRow
 from runs.report.rendering import slug
 from runs.tables.evidence import look_up
 from runs.tables.filling import Record
-from runs.tables.grid import clusterings_table, table_of
+from runs.tables.grid import experiment_table, table_of
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import published_names, published_table, works
 from runs.tables.papers.recipe import recipe_of
@@ -49,13 +48,8 @@ class Paper(NamedTuple):
 
 
 class Data(NamedTuple):
-    """The data of a table and, of evaluations with given weights, the network.
-
-    Attributes:
-        name: name of the benchmark or, of clusterings, of the data set.
-        settings: settings `key=value` of the network; empty for a network that was trained here.
-        network: name of the file of its weights, without its suffix.
-    """
+    """The benchmark or data set of runs and, of evaluations with given weights, the settings `key=value` of the network
+    and the name of its file."""
 
     name: str
     settings: tuple[str, ...] = ()
@@ -96,9 +90,23 @@ class Reader:
         found = []
         for work, title in works().items():
             own = [name for name in published_names() if name.partition("/")[0] == work]
-            tables = tuple(self._shown(paper_table(name)) for name in own)
+            tables = tuple(look_up(paper_table(name), self._tracker, self._record) for name in own)
             found.append(Paper(work, title, tables, {name: tuple(self._elsewhere(name)) for name in own}))
         return found
+
+    def _elsewhere(self, name: str) -> Iterator[Table]:
+        """The table on each other benchmark or data set, and with each network, whose runs fill a cell."""
+        recipe, known = recipe_of(name), {name}
+        if not recipe.rows or published_table(name).kind != "results":
+            return
+        printed = [cell.clustering or cell.fair for cell in paper_table(name).cells.values()]
+        others = set(groups.names(recipe.data)) - {config.dataset.name for config in printed if config}
+        for data in [Data(one) for one in self._datasets if one in others] if recipe.clusters else self._networks:
+            title = data.of_table(name)
+            if title not in known and (shown := self._filled(f"{name}@{data.name}", data.settings)):
+                known.add(title)
+                yield dataclasses.replace(shown, name=title)
+        yield from self._of_shipped(name, published_table(name).caption, known)
 
     def experiments(self, asked: Mapping[str, Sequence[EvaluateConfig]]) -> list[Table]:
         """The tables of the experiments that have a run.
@@ -111,56 +119,32 @@ class Reader:
         tables: dict[str, Table] = {}
         usual = Data(groups.GROUPS["benchmark"].default)
         for name in dict.fromkeys([*groups.names("experiment"), *asked]):
-            configs = asked.get(name, ())
-            named = bool(configs) or not NAMES_IMAGES.isdisjoint(groups.experiment(name))
-            others = [one for one in self._networks if one != usual and not named]
-            for data in (None, *others) if self._datasets else ():
-                title = data.of_table(name) if data else name
-                if shown := self._experiment(name, title, configs, data):
-                    tables[title] = shown
-            tables |= {
-                table.name: table for table in self._of_shipped(name, groups.comment("experiment", name), tables)
+            named = name in asked or not NAMES_IMAGES.isdisjoint(groups.experiment(name))
+            places = {name: ()} | {
+                data.of_table(name): (f"benchmark={data.name}", *data.settings)
+                for data in self._networks
+                if data != usual and not named
             }
+            for title, settings in places.items() if self._datasets else ():
+                if shown := self._filled(name, settings, asked.get(name, ())):
+                    tables[title] = dataclasses.replace(shown, name=title)
+            tables |= {one.name: one for one in self._of_shipped(name, groups.comment("experiment", name), tables)}
         return list(tables.values())
 
-    def _experiment(self, name: str, title: str, configs: Sequence[EvaluateConfig], data: Data | None) -> Table | None:
-        """The table of an experiment; None if it has no runs, or if something that it needs is missing."""
-        typed = [f"experiment={name}", *((f"benchmark={data.name}", *data.settings) if data else ())]
+    def _filled(self, name: str, settings: Sequence[str], asked: Sequence[EvaluateConfig] = ()) -> Table | None:
+        """The table of a paper or an experiment with these settings, or that of the configs asked for; None if it has
+        no runs, or if something that it needs is missing, such as a file of weights."""
         try:
-            if not configs and accepts(ClusterConfig, name):
-                empty = clusterings_table(title, parse(ClusterConfig, typed))
+            if asked:
+                empty = table_of(name, asked)
             else:
-                empty = table_of(title, configs or parse(EvaluateConfig, typed))
-            return self._shown(empty) if self._fills(empty) else None
+                empty = paper_table(name, settings) if "@" in name else experiment_table(name, settings)
+            # Most tables have no runs, which is seen faster than verdicts and claims.
+            if any(cell.results for cell in self._record.filled(empty).cells.values()):
+                return look_up(empty, self._tracker, self._record)
         except InputError:
-            return None
-
-    def _fills(self, empty: Table) -> bool:
-        """Whether a run fills a cell, which is faster than verdicts and claims; most tables have no runs."""
-        return any(cell.results for cell in self._record.filled(empty).cells.values())
-
-    def _shown(self, empty: Table) -> Table:
-        """The table with its runs, verdicts and claims."""
-        return look_up(empty, self._tracker, self._record)
-
-    def _elsewhere(self, name: str) -> Iterator[Table]:
-        """The table on each other benchmark or data set, and with each network, whose runs fill a cell."""
-        recipe, known = recipe_of(name), {name}
-        if not recipe.rows or published_table(name).kind != "results":
-            return
-        printed = [cell.clustering or cell.fair for cell in paper_table(name).cells.values()]
-        others = set(groups.names(recipe.data)) - {config.dataset.name for config in printed if config}
-        for data in [Data(one) for one in self._datasets if one in others] if recipe.clusters else self._networks:
-            title = data.of_table(name)
-            try:
-                empty = paper_table(f"{name}@{data.name}", data.settings)
-                shown = self._shown(empty) if title not in known and self._fills(empty) else None
-            except InputError:
-                continue  # the network or its file of weights is not here
-            if shown:
-                known.add(title)
-                yield dataclasses.replace(shown, name=title)
-        yield from self._of_shipped(name, published_table(name).caption, known)
+            pass
+        return None
 
     def _of_shipped(self, name: str, about: str, known: Collection[str]) -> Iterator[Table]:
         """The shipped tables of this name, on other data and with other networks, but those that are known."""

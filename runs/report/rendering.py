@@ -4,9 +4,9 @@ import functools
 import hashlib
 import posixpath
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -57,38 +57,8 @@ def verdict(status: str, text: str | None = None) -> Markup:
     return Markup('<span class="verdict {}">{}</span>').format(status.replace(" ", "-"), words)
 
 
-@dataclass(frozen=True)
-class Renderer:
-    """Renders the pages of one site.
-
-    Attributes:
-        run: the path of a run in the site, by its id; None if it is not in the record.
-        frame: template around the content of a page; empty for that of the report.
-        navigation: titles and paths of the pages that every page links.
-        foot: the foot of the pages.
-    """
-
-    run: Callable[[str], str | None] = lambda run_id: None
-    frame: str = ""
-    navigation: tuple[tuple[str, str], ...] = ()
-    foot: str = ""
-
-    def page(
-        self,
-        path: str,
-        title: str,
-        sections: Sequence[Section] = (),
-        introduction: Sequence[str | Markup] = (),
-        body: str = "",
-    ) -> tuple[str, str]:
-        """The path of a page, and the page as HTML."""
-        templates = environment()
-        frame = templates.from_string(self.frame) if self.frame else templates.get_template("page.html")
-        given = {"title": title, "sections": sections, "introduction": introduction, "body": body}
-        to = functools.partial(relative, path)
-        return path, templates.get_template("content.html").render(frame=frame, site=self, path=path, to=to, **given)
-
-
-def rendered(sections: Sequence[Section]) -> Markup:
-    """Sections as a part of a page."""
-    return Markup(environment().get_template("sections.html").module.sections_of(sections))  # type: ignore[attr-defined]
+def rendered(sections: Sequence[Section], introduction: Sequence[str | Markup] = ()) -> Markup:
+    """Paragraphs and sections, as the content of a page or a part of it."""
+    paragraphs = Markup("").join(Markup("<p>{}</p>\n").format(line) for line in introduction)
+    module: Any = environment().get_template("sections.html").module
+    return paragraphs + Markup(module.sections_of(sections))

@@ -17,7 +17,7 @@ from runs.console.output import Console
 from runs.stages.comparison import Comparison
 from runs.stages.lineage import short
 from runs.stages.results import in_common
-from runs.tables.formats import markdown_table
+from runs.tables.formats import latex_table, latex_text, markdown_table
 
 if TYPE_CHECKING:
     from runs.cache import Store
@@ -49,18 +49,19 @@ def show(comparisons: Sequence[Comparison], said: Console, *, by_class: bool) ->
 
 
 def save(comparisons: Sequence[Comparison], name: str, store: "Store", said: Console, *, by_class: bool) -> None:
-    """Write the Markdown, CSV and picture of comparisons into `results/tables`."""
+    """Write the Markdown, LaTeX, CSV and picture of comparisons into `results/tables`."""
     from runs.figures import style
     from runs.figures.differences import differences_figure
     from runs.storage.disk import write_text
 
     store.tables.mkdir(parents=True, exist_ok=True)
     write_text(store.tables / f"{name}.md", markdown(comparisons))
+    write_text(store.tables / f"{name}.tex", latex(comparisons, name))
     write_text(store.tables / f"{name}.csv", concat(map(pairs, comparisons)).to_csv(index=False, lineterminator="\n"))
     if by_class:
         write_text(store.tables / f"{name}-classes.csv", classes_as_csv(list(map(classes, comparisons))))
     style.save(differences_figure(comparisons), store.tables / f"{name}.png")
-    said.note(f"saved: {store.tables / name}.md, .csv{', -classes.csv' if by_class else ''} and .png")
+    said.note(f"saved: {store.tables / name}.md, .tex, .csv{', -classes.csv' if by_class else ''} and .png")
 
 
 def file_name(settings: Sequence[str], configs: Sequence[EvaluateConfig]) -> str:
@@ -112,8 +113,20 @@ def verdict(difference: Difference) -> str:
 
 def markdown(comparisons: Sequence[Comparison]) -> str:
     """A table of differences to the reference for each setting; the CSV has those of all pairs."""
-    tables = (f"{title(one)}.\n\n{markdown_table(rows(one), right=RIGHT)}\n" for one in comparisons)
-    return "\n".join(tables)
+    tables = [(title(one), DataFrame(rows(one)).fillna("")) for one in comparisons]
+    texts = (f"{about}.\n\n{markdown_table([*of], of.to_numpy().tolist(), RIGHT)}\n" for about, of in tables)
+    return "\n".join(texts)
+
+
+def latex(comparisons: Sequence[Comparison], name: str) -> str:
+    """The same in LaTeX, to be \\input; it needs the packages booktabs and longtable."""
+    texts = []
+    for i, one in enumerate(comparisons):
+        frame = DataFrame(rows(one)).fillna("").map(latex_text)
+        right = [column in RIGHT for column in frame]
+        frame.columns = frame.columns.map(latex_text)
+        texts.append(latex_table(frame, title(one), f"{name}-{i + 1}", right))
+    return "".join(texts)
 
 
 def pairs(comparison: Comparison) -> DataFrame:

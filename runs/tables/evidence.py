@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from runs.config.groups import names
 from runs.tables.claims import clustering, fair, few_shot
 from runs.tables.claims.few_shot import BySeed, gain
 from runs.tables.filling import Record
@@ -22,20 +23,22 @@ METHOD = ("strategy", "tuning", "backbone", "training", "checkpoint")
 def look_up(table: Table, tracker: "Tracker", record: Record | None = None) -> Table:
     """The table with its runs in the record, their verdicts, and the claims checked on them.
 
-    A paper's table also has the shipped results.
+    A paper's table also has the shipped results. The claims are about papers' tables and the project's experiments, not
+    about an experiment of the user.
 
     Args:
         record: the runs, if they were read before.
     """
     record = record or Record.of(table, tracker)
     own = record.filled(table)
-    own = judged(own) if own.is_paper else own
-    findings = [
-        *few_shot.check(own, record.scores),
-        *clustering.check(own, record.trials),
-        *fair.check(own, lambda result: record.trade_off(result.run_id, result.artifacts)),
-    ]
-    own = dataclasses.replace(with_best(own, record.scores), findings=tuple(findings))
+    own = with_best(judged(own) if own.is_paper else own, record.scores)
+    if own.is_paper or own.name.partition("@")[0] in names("experiment"):
+        findings = [
+            *few_shot.check(own, record.scores),
+            *clustering.check(own, record.trials),
+            *fair.check(own, lambda result: record.trade_off(result.run_id, result.artifacts)),
+        ]
+        own = dataclasses.replace(own, findings=tuple(findings))
     ours = shipped_results() if table.compares and not table.seeds else None
     return beside(own, judged(ours.fill(table))) if ours else own
 

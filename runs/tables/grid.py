@@ -1,16 +1,28 @@
 """The table of an experiment: strategies by kinds of tasks, or methods of clustering by their scores."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
 
 from runs.config.cluster import NONE
-from runs.config.configs import ClusterConfig, EvaluateConfig
-from runs.config.groups import SAME
+from runs.config.compose import accepts
+from runs.config.configs import ClusterConfig, EvaluateConfig, parse
+from runs.config.groups import SAME, names
 from runs.stages.lineage import short, short_name, weights_name
 from runs.tables.table import Cell, Column, Row, Table
 
 NO_CLASSES = ("predictions",)
 """Data sets whose points have no true classes."""
+ABOUT = ("target", "base_mean", "weights", "sampler", "sampler.way", "sampler.query", "split", "labels")
+"""Settings that the title of a table names."""
+
+
+def experiment_table(name: str, settings: Sequence[str]) -> Table:
+    """The table of an experiment, which may be a YAML file, without results."""
+    known = name if name in names("experiment") else Path(name).stem
+    typed = [f"experiment={name}", *settings]
+    if accepts(ClusterConfig, name) and not accepts(EvaluateConfig, name):
+        return clusterings_table(known, parse(ClusterConfig, typed))
+    return table_of(known, parse(EvaluateConfig, typed))
 
 
 def table_of(name: str, configs: Sequence[EvaluateConfig]) -> Table:
@@ -47,7 +59,7 @@ def clusterings_table(name: str, configs: Sequence[ClusterConfig]) -> Table:
         for config, row in zip(alike, row_names(alike, apart), strict=True):
             for column in _scores(config, config.dataset.name if several else ""):
                 cells.setdefault((Row(row, group), column), Cell(config))
-    return Table.of(name, _about_clusterings(configs), cells, configs=tuple(configs))
+    return Table.of(name, _about(configs), cells, configs=tuple(configs))
 
 
 def _scores(config: ClusterConfig, group: str) -> list[Column]:
@@ -62,22 +74,19 @@ def _scores(config: ClusterConfig, group: str) -> list[Column]:
     return [*scores, Column("NMI", group, "nmi"), time]
 
 
-def _about_clusterings(configs: Sequence[ClusterConfig]) -> str:
-    """What the cells of clusterings have in common."""
-    same = _same([config.shown() for config in configs])
-    network, labels, starts = (same.get(name, "null") for name in ("network", "labels", "starts"))
-    parts = [
-        short_name(same.get("dataset", "")),
-        f"network {short_name(network)}" if network not in ("null", NONE) else "",
-        f"{labels} labels" if labels != "null" else "",
-        f"{starts} starts, of which the one with the lowest objective counts" if starts not in ("null", "1") else "",
-    ]
-    return ", ".join(filter(None, parts))
-
-
-def _same(flats: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The keys that have one value in all configs."""
-    return {key: value for key, value in flats[0].items() if all(flat.get(key) == value for flat in flats)}
+def _about(configs: Sequence[EvaluateConfig] | Sequence[ClusterConfig]) -> str:
+    """What the cells have in common: the data and the network by name, then settings. Keys that differ are in the names
+    of rows."""
+    first, flats = configs[0].shown(), [config.shown() for config in configs]
+    same = {key: text for key, text in first.items() if all(flat.get(key) == text for flat in flats)}
+    same = {key: text for key, text in same.items() if text not in ("null", NONE, SAME)}
+    if isinstance(configs[0], EvaluateConfig) and {"checkpoint", "pretrained", "features"} & same.keys():
+        same["weights"] = weights_name(configs[0])
+    named = [short_name(same[key]) for key in ("benchmark", "backbone", "dataset", "network") if key in same]
+    settings = [f"{key.rpartition('.')[2]}={short_name(same[key])}" for key in ABOUT if key in same]
+    starts = same.get("starts", "1")
+    best = [] if starts == "1" else [f"{starts} starts, of which the one with the lowest objective counts"]
+    return ", ".join([*named, *settings, *best])
 
 
 def kind_of(config: EvaluateConfig) -> str:
@@ -128,22 +137,3 @@ def column_names(configs: Sequence[EvaluateConfig]) -> list[str]:
         ]
         names.append(" ".join(parts))
     return names
-
-
-def _about(configs: Sequence[EvaluateConfig]) -> str:
-    """What the cells have in common. Keys that differ are in the names of rows."""
-    same = _same([config.flat() for config in configs])
-    uneven = " on average" if any(config.sampler.plugin == "dirichlet" for config in configs) else ""
-    images = ("benchmark", "backbone")
-    parts = [
-        "/".join(short_name(same[key]) for key in images if {*images} <= same.keys()),
-        f"on {short_name(same['target'])}" if same.get("target", SAME) != SAME else "",
-        "base mean of the target" if same.get("base_mean") == "target" else "",
-        f"weights {weights_name(configs[0])}" if same.get("checkpoint") or same.get("pretrained") else "",
-        f"features of {weights_name(configs[0])}" if same.get("features") else "",
-        f"{same['sampler.way']}-way" if "sampler.way" in same else "",
-        f"{same['sampler.query']} queries a class{uneven}" if "sampler.query" in same else "",
-        short_name(same["sampler"]) if same.get("sampler", "balanced") != "balanced" else "",
-        f"{same['split']} classes" if "split" in same else "",
-    ]
-    return ", ".join(filter(None, parts))

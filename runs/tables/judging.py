@@ -10,32 +10,11 @@ is compared with the run scored in that way.
 """
 
 import math
-from dataclasses import dataclass
 
 from runs.tables.papers.published import PublishedTable, published_table
-from runs.tables.table import Cell, Column, Verdict, VerdictStatus
+from runs.tables.table import Cell, Column, Tolerance, Verdict, VerdictStatus
 
 Z = 1.96  # of a 95 % interval
-
-
-@dataclass(frozen=True)
-class Tolerance:
-    """Largest deviation that still counts as reproduced: an absolute difference in the printed unit, or a factor.
-
-    Attributes:
-        alone: whether intervals are left out, because the print has the same queries.
-    """
-
-    absolute: float = 0.0
-    factor: float = 1.0
-    alone: bool = False
-
-    def holds(self, value: float, target: float) -> bool:
-        """Whether the two differ by no more than the tolerance."""
-        if abs(value - target) <= self.absolute:
-            return True
-        low, high = sorted((value, target))
-        return self.factor > 1 and low > 0 and high <= self.factor * low
 
 
 def judge(cell: Cell, column: Column, table: PublishedTable, tolerance: Tolerance) -> Verdict:

@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Literal
 
 from runs.tables.papers.published import Value, published_table
-from runs.tables.table import STATUSES, Cell, Column, Finding, Row, SeedResult, Table, VerdictStatus
+from runs.tables.table import STATUSES, Cell, Column, Row, SeedResult, Table, VerdictStatus
 
 HEADING = 12  # characters that a line of a heading may always have
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # marks of footnotes; Unicode has no raised q
@@ -32,6 +32,7 @@ INTERVALS = {"ci95": "± of the paper: 95 % intervals", "std": "in brackets: sta
 LEGEND = {
     "shipped": "the result of the runs that the project ships, scored as in the paper",
     "here": "the result of the runs in this record; difference: here minus the target",
+    "scored as printed": "what is compared, by",
     "bold": "significantly better, task by task, than every other cell of its column",
 }
 JUDGED: tuple[VerdictStatus, ...] = ("reproduced", "above", "below")
@@ -39,21 +40,20 @@ JUDGED: tuple[VerdictStatus, ...] = ("reproduced", "above", "below")
 
 @dataclass(frozen=True)
 class Piece:
-    """A line in one column: its text, marks of footnotes, whether it is emphasised, its verdict, its runs, and what it
-    labels: a group of rows, the first line of a row, or one of its other lines."""
+    """A line in one column: its text, marks of footnotes, how it is emphasised, its verdict, and its runs."""
 
     text: str = ""
     marks: str = ""
-    best: bool = False
+    style: Literal["", "bold", "italic"] = ""
     status: VerdictStatus | None = None
     why: str = ""
     runs: tuple[SeedResult, ...] = ()
-    labels: Literal["", "group", "first", "more"] = ""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a row. Its label is the name of the row in the first line, then what the line shows."""
+    """One line of a row: its label, which is the name of the row in the first line, then what the line shows; and a
+    piece for each column that it has."""
 
     row: Row
     label: str
@@ -133,9 +133,13 @@ def lines(table: Table) -> list[Line]:
 
 def _of_row(table: Table, row: Row, marks: Mapping[str, str]) -> Iterator[Line]:
     cells = {column: table.cells[row, column] for column in table.columns if (row, column) in table.cells}
-    here = {c: Piece(measured(table, cell, c), best=cell.best, runs=cell.results) for c, cell in cells.items()}
+    label = f"{row.name} ({row.kind})" if row.kind not in ("", "own") else row.name
+    here = {
+        column: Piece(measured(table, cell, column), style="bold" if cell.best else "", runs=cell.results)
+        for column, cell in cells.items()
+    }
     if not table.compares:
-        yield Line(row, row.name, here, first=True)
+        yield Line(row, label, here, first=True)
         return
     printed = {
         column: Piece(
@@ -144,47 +148,22 @@ def _of_row(table: Table, row: Row, marks: Mapping[str, str]) -> Iterator[Line]:
         )
         for column, cell in cells.items()
     }
-    yield Line(row, row.name, printed, marks.get(row.note, ""), first=True)
+    yield Line(row, label, printed, marks.get(row.note, ""), first=True)
     below: dict[str, dict[Column, Piece]] = {}
-    shared = _shared_verdict(table, row)
     for column, cell in cells.items():
-        shipped = dataclasses.replace(cell, results=cell.shipped)
-        texts = {
-            "corrected target": corrected(cell.published),
-            "shipped": cell.shipped and (scored(shipped, column) or measured(table, shipped, column)),
-            "scored as printed": scored(cell, column),
+        shipped, verdict = dataclasses.replace(cell, results=cell.shipped), cell.verdict
+        pieces = {
+            "corrected target": Piece(corrected(cell.published)),
+            "shipped": Piece(scored(shipped, column) or measured(table, shipped, column) if cell.shipped else ""),
+            "here": here[column] if cell.results else Piece(),
+            "scored as printed": Piece(scored(cell, column)),
         }
-        for label, text in texts.items():
-            below.setdefault(label, {})[column] = Piece(text or "")
-        if cell.results:
-            below.setdefault("here", {})[column] = here[column]
-        if cell.verdict and shared is None:
-            verdict = f"{difference(cell, column)} {cell.verdict.status}".strip()
-            below.setdefault("verdict", {})[column] = Piece(verdict, status=cell.verdict.status, why=cell.verdict.why)
-    for label in ("corrected target", "shipped", "here", "scored as printed", "verdict"):
-        if kept := {column: piece for column, piece in below.get(label, {}).items() if piece.text}:
-            yield Line(row, label, kept)
-    if shared:
-        yield Line(row, shared)
-
-
-def _shared_verdict(table: Table, row: Row) -> str | None:
-    """The verdict that all cells of a row without runs share; None where each cell shows its own.
-
-    Empty where the verdicts below the table, or the kind of the row, already say it.
-    """
-    cells = [cell for (r, _), cell in table.cells.items() if r == row]
-    statuses = {cell.verdict.status for cell in cells if cell.verdict}
-    if len(statuses) != 1 or any(cell.results or cell.shipped for cell in cells):
-        return None
-    quoted = row.kind == "quoted" and statuses == {"cannot run here"}
-    return "" if len(table.statuses) == 1 or quoted else statuses.pop()
-
-
-def kinds(table: Table) -> bool:
-    """Whether there is a column of kinds. There is none where all rows are the paper's own, or where the table is not
-    compared with the print."""
-    return (table.compares or not table.is_paper) and bool({row.kind for row in table.rows} - {"", "own"})
+        if verdict and (cell.results or cell.shipped):
+            text = f"{difference(cell, column)} {verdict.status}".strip()
+            pieces["verdict"] = Piece(text, status=verdict.status, why=verdict.why)
+        for name, piece in pieces.items():
+            below.setdefault(name, {}).update({column: piece} if piece.text else {})
+    yield from (Line(row, name, below[name]) for name in below if below[name])
 
 
 def heading(table: Table, column: Column) -> str:
@@ -203,12 +182,16 @@ def wrapped(*headings: str) -> str:
     return "\n".join(line for text in headings for line in textwrap.wrap(text, HEADING))
 
 
-def parts(table: Table, shown: Sequence[Line], width: float = math.inf, gap: int = 3) -> list[list[Column]]:
-    """The columns in parts that fit a width in characters. A group of columns is split only if it is too wide by
-    itself, and columns without a row in common with those before begin a new part."""
-    labels = [*heads(table)[:1], *(line.label + line.marks for line in shown), *(row.group for row in table.rows)]
-    free = width - max(map(len, labels)) - 4 - gap
-    free -= max(map(len, ("kind", *(row.kind for row in table.rows)))) + gap if kinds(table) else 0
+def parts(
+    table: Table, shown: Sequence[Line], width: float = math.inf, gap: int = 3
+) -> Iterator[tuple[list[Column], list[Line]]]:
+    """The columns in parts that fit a width in characters, each with those of the lines that have something in them.
+
+    A group of columns is split only if it is too wide by itself, and columns without a row in common with those before
+    begin a new part.
+    """
+    labels = [*(line.label + line.marks for line in shown), *(row.group for row in table.rows)]
+    free = width - max(map(len, labels), default=0) - 4 - gap
     found: list[list[Column]] = []
     left, known = 0.0, set[Row]()
     for _, group in groupby(table.columns, lambda column: column.group):
@@ -227,28 +210,8 @@ def parts(table: Table, shown: Sequence[Line], width: float = math.inf, gap: int
             found[-1].append(column)
             left -= wide
             known |= rows
-    return found
-
-
-def grid(table: Table, shown: Sequence[Line], columns: Sequence[Column]) -> Iterator[list[Piece]]:
-    """The lines that have something in these columns: label, kind if the table has kinds, and a piece a column."""
-    rows = {line.row for line in shown if any(column in line.pieces for column in columns)}
-    kept = [line for line in shown if line.row in rows and (not line.pieces or line.pieces.keys() & {*columns})]
-    for group, some in groupby(kept, lambda line: line.row.group):
-        if group:
-            yield [Piece(group, labels="group"), *[Piece()] * (kinds(table) + len(columns))]
-        for line in some:
-            status = next((one for one in STATUSES if not line.first and one == line.label), None)
-            label = Piece(line.label, line.marks, status=status, labels="first" if line.first else "more")
-            kind = [Piece(line.row.kind if line.first else "")] * kinds(table)
-            yield [label, *kind, *(line.pieces.get(column, Piece()) for column in columns)]
-
-
-def heads(table: Table) -> list[str]:
-    """The headings of the columns of labels and kinds. The first is empty in a paper's table, whose rows have several
-    kinds of names."""
-    clusterings = any(cell.clustering for cell in table.cells.values())
-    return ["" if table.is_paper else "method" if clusterings else "strategy", *["kind"] * kinds(table)]
+    for columns in found:
+        yield columns, [line for line in shown if line.pieces.keys() & {*columns}]
 
 
 def footnotes(table: Table) -> list[tuple[str, str, str]]:
@@ -260,13 +223,10 @@ def footnotes(table: Table) -> list[tuple[str, str, str]]:
     causes = [cell.verdict.cause for cell in table.cells.values() if cell.verdict]
     texts |= {cause.id: f"{cause.id}: {cause}" for cause in causes if cause}
     texts |= {row.note: row.note for row in table.rows}
-    places = {
-        row: [table.cells[row, column] for column in table.columns if (row, column) in table.cells]
-        for row in table.rows
-    }
-    cited = [
-        key for row, cells in places.items() for key in (row.note, *(key for cell in cells for key in _cited(cell)))
-    ]
+    cited = []
+    for row in table.rows:
+        cells = [table.cells[row, column] for column in table.columns if (row, column) in table.cells]
+        cited += [row.note, *(key for cell in cells for key in _cited(cell))]
     order = [key for key in dict.fromkeys(cited) if key and key in texts]
     marked = [(_letters(i), key, texts[key]) for i, key in enumerate(order)]
     return marked + [("", key, text) for key, text in texts.items() if key and key not in order]
@@ -285,16 +245,24 @@ def _letters(i: int) -> str:
     return (_letters(before - 1) if before else "") + LETTERS[last]
 
 
-def below(table: Table) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """The lists below a table that are not empty: heading, and texts with their marks (or "")."""
+def below(table: Table) -> dict[str, list[tuple[str, str]]]:
+    """The lists below a table that are not empty, by heading: texts with their marks (or "")."""
     verdicts = ", ".join(f"{count} {status}" for status, count in table.statuses.items())
     lists = {
         "Legend": [("", text) for text in _legend(table)],
         "Notes": [(mark, text) for mark, _, text in footnotes(table)],
         f"Verdicts: {verdicts}": [("", text) for text in _reasons(table)],
         "Remarks": [("", text) for text in table.notes],
+        "What the papers claim": [
+            ("", _joined(": ", one.status, f"{one.claim} ({_joined(', ', one.source, one.setting)})", one.evidence))
+            for one in table.findings
+        ],
     }
-    yield from ((name, texts) for name, texts in lists.items() if texts)
+    return {name: texts for name, texts in lists.items() if texts}
+
+
+def _joined(sign: str, *texts: str) -> str:
+    return sign.join(filter(None, texts))
 
 
 def _legend(table: Table) -> list[str]:
@@ -308,27 +276,28 @@ def _legend(table: Table) -> list[str]:
     found = [f"{INTERVALS[paper.interval]}{over}"] if paper.interval in INTERVALS and printed else []
     found += [f"{kind}: {text}" for kind, text in KINDS.items() if kind in {value.kind for value in printed}]
     sources = {value.corrected_source for value in printed if value.corrected is not None}
+    ways = {cell.scored for (_, column), cell in table.cells.items() if scored(cell, column)}
+    named = {
+        "corrected target": f" {' and '.join(sorted(sources))}",
+        "scored as printed": " " + "; ".join(sorted(way.removeprefix("audit_").replace("_", " ") for way in ways)),
+    }
     labels = {line.label for line in lines(table)} | ({"bold"} if any(cell.best for cell in cells) else set())
-    target = f"replaces the printed number; from {' and '.join(sorted(sources))}"
-    found += [f"{label}: {text}" for label, text in {"corrected target": target, **LEGEND}.items() if label in labels]
-    scorings: dict[str, list[Row]] = {}
-    for (row, column), cell in table.cells.items():
-        if scored(cell, column):
-            name = cell.scored.removeprefix("audit_").replace("_", " ")
-            scorings.setdefault(name, []).extend([row] if cell.on_path else [])
-    ways = (f"{name} ({_names(rows)})" if rows else name for name, rows in sorted(scorings.items()))
-    return found + [f"scored as printed: what is compared, by {'; '.join(ways)}"] * bool(scorings)
+    words = {"corrected target": "replaces the printed number; from", **LEGEND}
+    return found + [f"{label}: {text}{named.get(label, '')}" for label, text in words.items() if label in labels]
 
 
 def _reasons(table: Table) -> list[str]:
     """Reasons for verdicts that do not follow from comparing numbers, each with its rows."""
     rows: dict[tuple[VerdictStatus, str], list[Row]] = {}
     for (row, _), cell in table.cells.items():
-        if cell.verdict and cell.verdict.why and cell.verdict.status not in JUDGED:
+        if cell.verdict and cell.verdict.status not in JUDGED:
             rows.setdefault((cell.verdict.status, cell.verdict.why), []).append(row)
     ordered = sorted(rows.items(), key=lambda item: STATUSES.index(item[0][0]))
     whole = len(table.cells)
-    return [f"{status}, {why}: {'all' if len(of) == whole else _names(of)}" for (status, why), of in ordered]
+    return [
+        f"{status}{', ' if why else ''}{why}: {'all' if len(of) == whole else _names(of)}"
+        for (status, why), of in ordered
+    ]
 
 
 def _names(rows: Iterable[Row]) -> str:
@@ -342,14 +311,3 @@ def _by_group(rows: Iterable[Row]) -> list[Row]:
     rows = list(rows)
     groups = list(dict.fromkeys(row.group for row in rows))
     return sorted(rows, key=lambda row: groups.index(row.group))
-
-
-def claim(finding: Finding) -> dict[str, str]:
-    """A finding, by the headings of the table of claims."""
-    return {
-        "claim": finding.claim,
-        "source": finding.source,
-        "in": finding.setting,
-        "verdict": finding.status,
-        "evidence": finding.evidence,
-    }

@@ -2,18 +2,15 @@
 
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 from shlex import join as command
 from typing import TYPE_CHECKING
 
 from clustering.foundation.errors import InputError, unknown
-from runs.config.compose import accepts
-from runs.config.configs import ClusterConfig, EvaluateConfig, parse
 from runs.config.groups import names
 from runs.console.output import Console
 from runs.storage.disk import write_text
 from runs.tables import formats
-from runs.tables.grid import clusterings_table, table_of
+from runs.tables.grid import experiment_table
 from runs.tables.keys import Config
 from runs.tables.papers.paper import lacking_folders, paper_table
 from runs.tables.papers.published import published_names
@@ -30,12 +27,7 @@ def table_named(name: str, settings: Sequence[str]) -> Table:
             raise unknown("table", name, [*published_names(), *names("experiment")])
         found = paper_table(name, settings)
     else:
-        known = name if name in names("experiment") else Path(name).stem
-        typed = [f"experiment={name}", *settings]
-        if accepts(ClusterConfig, name) and not accepts(EvaluateConfig, name):
-            found = clusterings_table(known, parse(ClusterConfig, typed))
-        else:
-            found = table_of(known, parse(EvaluateConfig, typed))
+        found = experiment_table(name, settings)
     seeds = {config.seed for config in found.configs}
     asked = len(seeds) > 1 or any(setting.startswith("seed=") for setting in settings)
     return dataclasses.replace(found, seeds=tuple(sorted(seeds)) if asked else ())

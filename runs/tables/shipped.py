@@ -37,14 +37,11 @@ def shipped_results() -> "Shipped | None":
     Raises:
         InputError: a file is damaged.
     """
-    if not PLACE.exists():
-        return None
-    return _read(PLACE, *((PLACE / name).stat().st_mtime_ns if (PLACE / name).is_file() else 0 for name in FIELDS))
+    return _read(PLACE) if PLACE.exists() else None
 
 
 @functools.cache
-def _read(place: Path, *changed: int) -> "Shipped":
-    """Read the files once, and again when one has changed."""
+def _read(place: Path) -> "Shipped":
     return Shipped(*(_frame(place / name) for name in FIELDS))
 
 
@@ -52,10 +49,10 @@ def _frame(path: Path) -> pd.DataFrame:
     """The rows of a file as text, but for numbers."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            lines = list(csv.reader(file, strict=True))
-        if not lines or (*lines[0],) != FIELDS[path.name] or any(len(line) != len(lines[0]) for line in lines):
+            header, *lines = csv.reader(file, strict=True)
+        if (*header,) != FIELDS[path.name] or any(len(line) != len(header) for line in lines):
             raise ValueError(f"its columns must be {','.join(FIELDS[path.name])}")
-        frame = pd.DataFrame(lines[1:], columns=lines[0])
+        frame = pd.DataFrame(lines, columns=header)
         if path.name == CLAIMS and (unknown := {*frame["status"]} - {*get_args(ClaimStatus)}):
             raise ValueError(f"{unknown.pop()!r} is no status of a claim")
         for name in NUMBERS if path.name == RESULTS else ():

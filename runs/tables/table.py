@@ -146,6 +146,26 @@ class OnPath:
 
 
 @dataclass(frozen=True)
+class Tolerance:
+    """Largest deviation that still counts as reproduced: an absolute difference in the printed unit, or a factor.
+
+    Attributes:
+        alone: whether intervals are left out, because the print has the same queries.
+    """
+
+    absolute: float = 0.0
+    factor: float = 1.0
+    alone: bool = False
+
+    def holds(self, value: float, target: float) -> bool:
+        """Whether the two differ by no more than the tolerance."""
+        if abs(value - target) <= self.absolute:
+            return True
+        low, high = sorted((value, target))
+        return self.factor > 1 and low > 0 and high <= self.factor * low
+
+
+@dataclass(frozen=True)
 class Cell:
     """One cell.
 
@@ -159,7 +179,9 @@ class Cell:
             fair clustering, `on_path` in words.
         on_path: for a fair clustering, the point on its path of weights that was printed, if known.
         differs: keys in which `config` is not the paper's protocol, as in "tasks=1000, not 10000".
-        verdict: the result compared with the printed number; None where nothing is printed.
+        tolerance: deviations from the printed number that still count as reproduced.
+        cause: why results here differ from the print, if they do and it was looked for.
+        verdict: the result compared with the printed number; None before that.
         best: whether it is significantly better, task by task, than every other filled cell of its column.
     """
 
@@ -171,6 +193,8 @@ class Cell:
     scored: str = ""
     on_path: OnPath | None = None
     differs: tuple[str, ...] = ()
+    tolerance: Tolerance = Tolerance()
+    cause: Cause | None = None
     verdict: Verdict | None = None
     best: bool = False
 
@@ -287,18 +311,13 @@ class Table:
     @cached_property
     def title(self) -> str:
         """What the cells have in common, with the numbers of tasks and seeds of the runs."""
-        cells = self.cells.values()
-        of_tasks = any(cell.few_shot for cell in cells) and not any(cell.published for cell in cells)
-        asked = [cell.few_shot.tasks for cell in cells if of_tasks and cell.few_shot and cell.few_shot.tasks]
-        counts = sorted({result.tasks for cell in cells for result in cell.results if result.tasks} or set(asked))
-        seeds = sorted({len(cell.results) for cell in cells if cell.results} or {1})
+        filled = [cell.results for cell in self.cells.values() if cell.results]
+        counts = sorted({result.tasks for results in filled for result in results if result.tasks})
+        seeds = sorted({len(results) for results in filled} or {1})
         parts = [self.about]
-        if counts:
-            parts.append(f"{_range(counts)} task{'' if counts[-1] == 1 else 's'} a seed")
-        if seeds[-1] > 1:
-            parts.append(f"{_range(seeds)} seeds")
+        parts += [f"{_range(counts)} task{'' if counts[-1] == 1 else 's'} a seed"] if counts else []
+        parts += [f"{_range(seeds)} seeds"] if seeds[-1] > 1 else []
         words = {"%": "values in %", "s": "times in seconds"}
-        words |= {"%": "accuracy in %", "s": "seconds a task"} if of_tasks else {}
         shown = [words[unit] for unit in dict.fromkeys(column.unit for column in self.columns) if unit in words]
         if counts or seeds[-1] > 1:
             over = "seeds" if seeds[-1] > 1 else "queries" if counts == [1] else "tasks"

@@ -11,12 +11,12 @@ from runs.config.configs import EvaluateConfig, parse
 from runs.stages.given_features import given_bank
 from runs.stages.pipeline import evaluation
 from runs.tables.filling import Record
-from runs.tables.judging import Tolerance, judge
+from runs.tables.judging import judge
 from runs.tables.keys import settings_of
 from runs.tables.papers.paper import judged, paper_table
 from runs.tables.papers.published import published_table
 from runs.tables.papers.recipe import recipe_of
-from runs.tables.table import Cell, Column, SeedResult
+from runs.tables.table import Cell, Column, SeedResult, Tolerance
 
 ENCODERS = ("clip_rn50", "clip_vitb32", "clip_vitl14", "georsclip_vitb32", "remoteclip_vitb32", "skyclip50_vitl14")
 PROMPTS = 106

@@ -131,7 +131,9 @@ def test_the_verb_evaluates_compares_and_saves(trained, typed, capsys):
     assert "better / equal / worse" in out
     assert "novel 3" in out
     assert "saved" in err
-    assert {path.suffix for path in trained.tables.iterdir()} == {".md", ".csv", ".png"}
+    assert {path.suffix for path in trained.tables.iterdir()} == {".md", ".tex", ".csv", ".png"}
+    (text,) = (path.read_text() for path in trained.tables.glob("*.tex"))
+    assert text.count("\\bottomrule") == text.count("\nsimpleshot & ") == 2  # settings
     (text,) = (path.read_text() for path in trained.tables.glob("*.md"))
     assert text.count("| simpleshot |") == 2  # settings
     (table,) = (path for path in trained.tables.glob("*.csv") if "classes" not in path.name)

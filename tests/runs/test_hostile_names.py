@@ -71,7 +71,5 @@ def test_csv_holds_names_as_they_are(texts):
 @given(st.one_of(printable, special))
 def test_latex_is_left_with_no_sign_of_its_own(text):
     told = latex_text(text)
-    assert told.isascii()
-    bare = re.sub(r"\$[^$]*\$|\\[a-zA-Z]+\{?\}?|\\['`^\"~]|\\[{}$&#_%]|[{}]", "", told)
-    assert not set(bare) & set('\\$&#_%^<>|"')
-    assert told.count("{") - told.count("\\{") == told.count("}") - told.count("\\}")
+    bare = re.sub(r"\$[^$]*\$|\\[a-zA-Z]+\{\}|\\[{}$&#_%]", "", told)
+    assert not set(bare) & set("\\${}&#_%^<>|")

@@ -10,7 +10,6 @@ import pytest
 
 from runs.report.outcomes import Outcomes
 from runs.report.papers import Reader
-from runs.report.rendering import Renderer
 from runs.tables.shipped import shipped_results
 
 PROJECT = Path(__file__).parents[2]
@@ -98,6 +97,6 @@ def test_tables_of_similar_names_have_a_place_each(tracker):
     named = [dataclasses.replace(table, name=f"thesis/3.2@{name}") for name in ("a b", "a-b", "a" * 90, "a" * 91)]
     experiments = [dataclasses.replace(table, name=name) for name in ("a b", "a-b", "A-B")]
     paper = paper._replace(elsewhere={"thesis/3.2": tuple(named)})
-    outcomes = Outcomes([paper], {}, experiments, Renderer())
+    outcomes = Outcomes([paper], {}, experiments)
     places = [outcomes.place(table) for table in (*named, *experiments)]
     assert len(set(map(str.lower, places))) == len(places)

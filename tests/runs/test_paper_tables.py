@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from fsl.evaluation.scores import ClassScores, Evaluation
 from runs.config.configs import EvaluateConfig, parse
+from runs.config.fair import METRICS
+from runs.config.overrides import values
 from runs.tables.evidence import with_best
-from runs.tables.judging import Tolerance, judge
+from runs.tables.judging import judge
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import Value, published_names, published_table
-from runs.tables.papers.recipe import recipe_of
-from runs.tables.table import STATUSES, Cell, Column, Row, SeedResult, Table
+from runs.tables.papers.recipe import WEIGHT, recipe_of
+from runs.tables.table import STATUSES, Cell, Column, Row, SeedResult, Table, Tolerance
 
 
 @pytest.mark.parametrize("name", published_names())
@@ -56,33 +58,41 @@ def test_mistakes(name, settings, words):
         paper_table(name, settings)
 
 
-FAIR = "verb: fair\nrows: {Synthetic: {fairness_weight: [0, 85]}}\n"
-
-
 @pytest.mark.parametrize(
-    ("table", "text", "words"),
-    [
-        ("4.1", "alll: {way: 5}", "all"),
-        ("4.1", "rows: {SimpelShot: {strategy: simpleshot}}", "SimpleShot"),
-        ("4.1", "columns: {mini-ImageNet: {benchmark: mini}}", "miniImageNet"),
-        ("4.1", "instead: {SimpleShot: no}", "instead, SimpleShot: should be a valid string"),
-        ("3.2", "verb: fare", "unknown verb 'fare'"),
-        ("3.2", "at: {Synthetik: {Ours: {fairness_weight: 85}}}", "at: unknown row 'Synthetik'; did you mean"),
-        ("3.2", "cannot: {Bark: {Ours: why}}", "cannot: unknown row 'Bark'"),
-        ("3.2", "at: {Synthetic: {Ours: {fairness_weight: 85}}}", "at: only fair clusterings .* set verb: fair"),
-        ("3.2", f"{FAIR}at: {{Synthetic: {{Ourz: {{fairness_weight: 85}}}}}}", "at: Synthetic: unknown column 'Ourz'"),
-        ("3.2", f"{FAIR}at: {{Synthetic: {{Ours: {{fairnes_weight: 85}}}}}}", "unknown key 'fairnes_weight'; did you"),
-        ("3.2", f"{FAIR}at: {{Synthetic: {{Ours: {{fairness_weight: 84}}}}}}", r"84 is not on the path .*, \[0, 85\]"),
-        ("3.2", "tolerance: {objektive: 0.1}", "tolerance: .*'objektive'.*'objective'"),
-        ("3.2", "metrics: {Backurs: objective}", "metrics: .*'Backurs'"),
-    ],
+    ("text", "words"),
+    [("alll: {way: 5}", "alll: unexpected"), ("instead: {SimpleShot: no}", "instead, SimpleShot: .* valid string")],
 )
-def test_a_wrong_recipe_names_the_file_and_the_right_word(tmp_path, monkeypatch, table, text, words):
+def test_a_wrong_recipe_names_the_file_and_the_key(tmp_path, monkeypatch, text, words):
     (tmp_path / "table" / "thesis").mkdir(parents=True)
-    (tmp_path / "table" / "thesis" / f"{table}.yaml").write_text(text + "\n")
+    (tmp_path / "table" / "thesis" / "4.1.yaml").write_text(text + "\n")
     monkeypatch.setattr("runs.config.groups.folder", lambda: tmp_path)
-    with pytest.raises(InputError, match=rf"{table}\.yaml.*{words}"):
-        recipe_of.__wrapped__(f"thesis/{table}")
+    with pytest.raises(InputError, match=rf"4\.1\.yaml, {words}"):
+        recipe_of.__wrapped__("thesis/4.1")
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_a_recipe_names_headings_and_metrics_of_the_print(name):
+    recipe, printed = recipe_of(name), published_table(name)
+    rows, columns = {row.name: row for row in printed.rows}, {column.name for column in printed.columns}
+    metrics = {column.metric for column in printed.columns}
+    of_rows, of_columns = {*rows} | {r.group for r in printed.rows}, columns | {c.group for c in printed.columns}
+    assert {*recipe.columns} <= of_columns
+    assert {*recipe.rows} <= of_rows
+    assert {*recipe.scored} <= of_rows | metrics
+    assert {*recipe.instead} <= of_rows | of_columns
+    assert {*recipe.metrics, *recipe.tolerance} <= columns | metrics
+    for part in (recipe.at, recipe.cells, recipe.cannot):
+        assert {*part} <= {*rows}
+        assert {heading for cells in part.values() for heading in cells} <= columns
+    assert not recipe.at or recipe.verb == "fair"
+    for row, heading, place in ((row, *item) for row, cells in recipe.at.items() for item in cells.items()):
+        of_heading = [column for column in printed.columns if column.name == heading]
+        shown = {recipe.metric(column) for column in of_heading}
+        assert {*place} <= shown | {WEIGHT}
+        assert {place[metric] for metric in shown & place.keys()} <= {*METRICS}
+        if WEIGHT in place:
+            path = values(WEIGHT, recipe.settings(rows[row], of_heading[0])[WEIGHT])[0].value
+            assert values(WEIGHT, place[WEIGHT])[0].value in path
 
 
 CONFIG = parse(EvaluateConfig, ["strategy=simpleshot"])[0]

@@ -9,17 +9,15 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from runs.cache import Store
 from runs.cli import main
-from runs.record.passwords import without_passwords
 from runs.record.query import read_runs
-from runs.report.site import _run, build_report
+from runs.report.site import build_report
 from runs.tables.papers.published import errata, figures
 from runs.track import PARENT, Tracker
 
+RUN = r"http://127\.0\.0\.1:5000/#/runs/[0-9a-f]{32}"  # of the interface that `transduce ui` starts
 SHIPPED = Path(__file__).parents[2] / "reproduction"
 
 
@@ -56,6 +54,8 @@ def check_site(report):
         assert len(set(page.anchors)) == len(page.anchors), name
         for link in page.links + page.loads:
             parts = urlsplit(link)
+            if re.fullmatch(RUN, link) and link not in page.loads:
+                continue
             assert not parts.scheme, f"{name}: {link}"
             target = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(parts.path) or name))
             target = name if not parts.path else target
@@ -85,7 +85,7 @@ def test_without_any_record(tmp_path, capsys):
     assert main(["report", f"results={tmp_path / 'results'}"]) == 0
     report = Path(urlsplit(capsys.readouterr().out.strip()).path)
     pages = check_site(report)
-    assert "none of yours yet" in pages["runs.html"].text
+    assert "no run of yours yet" in pages["index.html"].text
     assert not (tmp_path / "results" / "mlflow.db").exists(), "a report makes no record"
 
 
@@ -110,14 +110,14 @@ def test_without_own_runs_it_shows_the_shipped_ones(shipped_pages, shipped):
     pages = shipped_pages
     paper = pages["papers/thesis.html"]
     assert "shipped: runs of commit" in paper.text
-    assert not any("#run-" in link for link in paper.links)
+    assert not any("/runs/" in link for link in paper.links)
     shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", pages["index.html"].text))
     assert "27 cells printed, 27 can be run here, 21 run, 10 reproduced" in shown
     assert "thesis 27 21 10 5 6 6" in shown
-    assert "not run needs census.root=FOLDER 6 thesis 6" in shown
+    assert "not run needs census.root=FOLDER 6" in shown
 
 
-def test_claims_figures_errata_and_causes_lead_to_their_tables(shipped_pages):
+def test_claims_errata_and_causes_lead_to_their_tables(shipped_pages):
     pages = shipped_pages
     claims = pages["claims.html"].text
     of_papers, _, not_run = claims.partition(">Not run: ")
@@ -130,7 +130,9 @@ def test_claims_figures_errata_and_causes_lead_to_their_tables(shipped_pages):
     words = " ".join(pages["errata.html"].text.split())
     assert "11 cells are above or below the print. The cause was looked for in 11 of them" in words
     assert "and found in 2." in words
-    assert all(figure.name in pages["figures.html"].text for figure in figures())
+    for figure in figures():
+        text = pages[f"papers/{figure.work}.html"].text
+        assert f"{figure.name}: " in text or f"Figure {figure.number}" in text
 
 
 def test_counts_on_the_command_line(shipped, tmp_path, monkeypatch, capsys):
@@ -149,32 +151,18 @@ def test_counts_on_the_command_line(shipped, tmp_path, monkeypatch, capsys):
     assert not (tmp_path / "results" / "report").exists()
 
 
-def test_every_number_leads_to_its_run(report, recorded, tracker):
+def test_every_number_leads_to_its_run(report, recorded):
     pages = check_site(report)
     assert "434 cells printed" in pages["index.html"].text
-    runs = {run.run_id: run for run in read_runs(tracker, "evaluate/")}
     for result in recorded:
         page = pages["experiments/tiny.html"]
         assert f"{100 * result.accuracy:.2f} ±" in page.text
-        assert f"../runs.html#run-{result.run_id}" in page.links
-        (row,) = [row for row in pages["runs.html"].text.split("<tr>") if f'id="run-{result.run_id}"' in row]
-        tags = runs[result.run_id].tags
-        for fingerprint in (result.key, tags["data"], tags["checkpoint"], tags["features"], tags["code"][:12]):
-            assert fingerprint in row
+        assert any(link.endswith(f"/#/runs/{result.run_id}") for link in page.links)
 
 
 @with_few_tables
-def test_failed_interrupted_and_deleted_runs(store, tracker, recorded):
-    """They are named, and fill no cell: a newer run of the same config that failed after it logged its accuracy, and
-    a trial of a tuning."""
-
-    def made(name, status, reason):
-        given = {"strategy": "simpleshot"}
-        run = tracker.start("evaluate/Tiny", name, stage="evaluation", key=name, params=given, config="", tags=given)
-        run.stop(status, reason)
-
-    made("one that failed", "FAILED", "ValueError: <b>no</b> luck")
-    made("one that was killed", "KILLED", "interrupted by the user")
+def test_runs_that_failed_or_were_deleted_fill_no_cell(store, tracker, recorded):
+    """A newer run of the same config that failed after it logged its accuracy, and a trial of a tuning."""
     (row,) = [row for row in read_runs(tracker, "evaluate/") if row.run_id == recorded[0].run_id]
     own = {key: value for key, value in row.tags.items() if not key.startswith(("mlflow.", "experiment"))}
     trial = {PARENT: "0" * 32, "key": "f" * 16}
@@ -188,45 +176,15 @@ def test_failed_interrupted_and_deleted_runs(store, tracker, recorded):
     deleted = recorded[-1].run_id
     tracker.client.delete_run(deleted)
     pages = check_site(build_report(store, tracker, experiments={"tiny": [result.config for result in recorded]}))
-    page = pages["runs.html"].text
-    assert "one that failed" in page
-    assert "ValueError: &lt;b&gt;no&lt;/b&gt; luck" in page
-    assert "interrupted by the user" in page
     assert not [name for name, page in pages.items() if deleted in page.text]
-    shown = f"{100 * recorded[0].accuracy:.2f} ±"
-    assert shown in pages["experiments/tiny.html"].text
+    assert f"{100 * recorded[0].accuracy:.2f} ±" in pages["experiments/tiny.html"].text
     assert "12.34" not in pages["experiments/tiny.html"].text
-
-
-WORD = st.from_regex(r"[\w.%-]{1,9}", fullmatch=True)
-
-
-@given(WORD, WORD, WORD, st.sampled_from(["", "/", "/runs", "//folder/a@b.db", ":8080/x@y:z"]))
-def test_the_site_shows_no_password_of_the_record(user, password, host, path):
-    shown = f"postgresql://{host}{path}"
-    assert without_passwords(f"postgresql://{user}:{password}@{host}{path}") == shown
-    assert without_passwords(shown) == shown
-    assert without_passwords("sqlite:////folder/a@b.db") == "sqlite:////folder/a@b.db"
-
-
-def test_on_a_server_a_run_leads_to_its_page(recorded, tracker):
-    (run, *_) = read_runs(tracker, "evaluate/")
-    cells = "".join(_run(run, "http://127.0.0.1:5000/"))
-    assert f'id="run-{run.run_id}"' in cells
-    assert f"http://127.0.0.1:5000/#/runs/{run.run_id}" in cells
-    assert "href" not in "".join(_run(run, None))
-
-
-def test_names_that_a_browser_would_run_are_text(report):
-    pages = read_site(report)
-    assert not [name for name, page in pages.items() if "<img src=x" in page.text]
-    assert "&lt;img src=x onerror=alert(1)&gt;" in pages["runs.html"].text
 
 
 @pytest.fixture
 def quick_pages(monkeypatch):
     """A site of one page, where its content does not matter."""
-    monkeypatch.setattr("runs.report.site._pages", lambda *_: iter([("index.html", "<p>all</p>")]))
+    monkeypatch.setattr("runs.report.site._pages", lambda *_: {"index.html": "<p>all</p>"})
 
 
 @pytest.mark.usefixtures("quick_pages")

@@ -1,8 +1,4 @@
-"""The report as a browser shows it: nothing is fetched, nothing overflows on a phone, keys and sorting work."""
-
-import functools
-import http.server
-import threading
+"""The report as a browser shows it: nothing is fetched, nothing overflows on a phone, keys work."""
 
 import pandas as pd
 import pytest
@@ -63,26 +59,6 @@ def test_pages_about_a_table_of_ones_own(tmp_path, browser):
         assert browser.value("[...document.images].every(image => image.naturalWidth > 0)")
     assert browser.complaints == []
     assert {address for address in browser.requests if not address.startswith("data:")} == {file.as_uri()}
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Says nothing on the terminal."""
-
-    def log_message(self, *_):
-        pass
-
-
-def test_served_it_asks_its_own_host_alone(site, browser):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site)) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        place = f"http://127.0.0.1:{server.server_port}/"
-        browser.requests.clear()
-        browser.complaints.clear()
-        browser.open(f"{place}experiments/tiny.html")
-        asked = set(browser.requests) - {f"{place}icon.svg"}  # which a window without a bar leaves out
-        server.shutdown()
-    assert asked == {f"{place}{name}" for name in ("experiments/tiny.html", "style.css", "results.css", "sort.js")}
-    assert browser.complaints == []
 
 
 def press(browser, key, code):

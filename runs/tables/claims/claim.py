@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from clustering.foundation.errors import unknown
 from runs.config.source import freeze
 from runs.tables.papers.published import Value, read_published
 from runs.tables.table import Cell, ClaimStatus, Finding, Table
@@ -88,24 +87,17 @@ class Results(Generic[File]):
         return cell.published if cell else None
 
 
-def published_claims(section: str, tests: Sequence[Callable[..., Iterator[Any]]]) -> tuple[Claim, ...]:
-    """The claims of a section of `runs/published/claims.yaml`.
-
-    Raises:
-        InputError: names a test that is not among those given.
-    """
-    by_name = {test.__name__: test for test in tests}
+def published_claims(section: str, tests: Mapping[str, Any]) -> tuple[Claim, ...]:
+    """The claims of a section of `runs/published/claims.yaml`, with their tests by name."""
     own = {item.name for item in dataclasses.fields(Claim)} - {"options"}
     claims = []
     for entry in read_published("claims.yaml")[section]:
         values: dict[str, Any] = {key: freeze(value) for key, value in entry.items()}
         text, name, each = values.pop("claim"), values.pop("test"), values.pop("each", ())
-        if name not in by_name:
-            raise unknown("test of a claim", name, by_name)
         options = {key: values.pop(key) for key in [*values] if key not in own}
         for methods in each or (values["methods"],):
             place = {**values, "methods": methods}
-            claims.append(Claim(text.format(*methods, **options), test=by_name[name], options=options, **place))
+            claims.append(Claim(text.format(*methods, **options), test=tests[name], options=options, **place))
     return tuple(claims)
 
 

@@ -31,25 +31,14 @@ Parse = Callable[[tuple[str, ...], tuple[tuple[str, str], ...]], "Sequence[Confi
 
 
 def judged(table: Table) -> Table:
-    """The table with the verdict of each cell that the paper prints, or that was run, and the cause of its difference,
-    if it is known."""
+    """The table with the verdict of each cell, and the cause of its difference, if it is known."""
     printed = published_table(table.name.partition("@")[0])
-    recipe = recipe_of(printed.name)
-    rows = {(row.group, row.name): row for row in printed.rows}
-    columns: dict[Any, PublishedColumn] = {}  # on other data, columns are renamed
-    for column in printed.columns:
-        metric = recipe.metric(column)
-        columns |= dict.fromkeys((metric, (column.name, metric), (column.group, column.name, metric)), column)
-    own = [one for one in causes().values() if table.compares and printed.name in {place.table for place in one.where}]
     cells = {}
-    for (row, heading), cell in table.cells.items():
-        of = columns.get((heading.name, heading.metric), columns[heading.metric])
-        verdict = judge(cell, heading, printed, recipe.tolerated(of))
-        if own and verdict.status in ("above", "below"):
-            place = rows[row.group, row.name], columns[heading.group, heading.name, heading.metric]
-            cause = next((cause for cause in own if cause.holds(printed.name, *place)), None)
-            verdict = dataclasses.replace(verdict, cause=cause)
-        cells[row, heading] = dataclasses.replace(cell, verdict=verdict)
+    for (row, column), cell in table.cells.items():
+        verdict = judge(cell, column, printed, cell.tolerance)
+        if verdict.status in ("above", "below"):
+            verdict = dataclasses.replace(verdict, cause=cell.cause)
+        cells[row, column] = dataclasses.replace(cell, verdict=verdict)
     return dataclasses.replace(table, cells=cells)
 
 
@@ -76,6 +65,7 @@ def paper_table(name: str, settings: Sequence[str] = (), schema: type[Config] | 
         except InputError as error:
             return error
 
+    known = [] if variant else [one for one in causes().values() if name in {place.table for place in one.where}]
     refused: list[InputError] = []
     shown: dict[tuple[PublishedRow, PublishedColumn], tuple[Cell, Mapping[str, Config]]] = {}
     for i, row in enumerate(printed.rows):
@@ -83,6 +73,8 @@ def paper_table(name: str, settings: Sequence[str] = (), schema: type[Config] | 
             if (i, j) in printed.values or (i, j) in printed.missing:
                 value = printed.values.get((i, j))
                 cell, found = _cell(recipe, row, column, value, variant, settings, parsed)
+                cause = next((one for one in known if one.holds(name, row, column)), None)
+                cell = dataclasses.replace(cell, tolerance=recipe.tolerated(column), cause=cause)
                 refused += [found] if isinstance(found, InputError) else []
                 configs = {} if isinstance(found, InputError) else {" ".join(one.arguments()): one for one in found}
                 if configs or (cell.published and not variant):

@@ -10,11 +10,10 @@ editors. Every error names the file and the row.
 import importlib.resources
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass as plain
 from dataclasses import field
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -277,9 +276,6 @@ class PublishedTable(TableFile):
         return "results" if any(column.better for column in self.columns) else "description"
 
 
-PARTS: Mapping[str, Any] = {"rows": PublishedRow, "columns": PublishedColumn, "corrected": Correction, "where": Place}
-
-
 def works() -> dict[str, str]:
     """Titles of the works, by their short names."""
     return {work: content["title"] for work, content in read_published("works.yaml").items()}
@@ -354,27 +350,14 @@ def build(kind: type[T], content: Any, where: str) -> T:
     """An object from its fields in a file; lists become tuples.
 
     Raises:
-        InputError: an unknown or missing key, or an invalid value; says where, as in "row 3 (MAML), kind".
+        InputError: an unknown or missing key, or an invalid value; says where, as in "rows, 3, kind".
     """
     try:
         return TypeAdapter(kind).validate_python(content)
     except ValidationError as error:
         wrong = error.errors()[0]
-    words: list[str] = [where]
-    of, part = content, cast("Any", kind)
-    for key in wrong["loc"]:
-        with suppress(KeyError, TypeError):
-            of = of[key]
-        if isinstance(key, int):
-            name = of.get("name", of.get("row")) if isinstance(of, Mapping) else None
-            words[-1] = f"{words[-1].removesuffix('s')} {key + 1}" + (f" ({name})" if name else "")
-        elif not key.startswith("function-"):
-            part = PARTS.get(key, part)
-            words.append(key)
-    if wrong["type"] == "unexpected_keyword_argument":
-        raise InputError(f"{', '.join(words[:-1])}: {unknown('key', words[-1], part.__dataclass_fields__)}")
-    said = wrong["msg"].removeprefix("Input ").lower()
-    raise InputError(f"{', '.join(words)}: {said}" + ("" if wrong["type"] == "missing_argument" else f", not {of!r}"))
+    keys = (str(key + 1) if isinstance(key, int) else key for key in wrong["loc"])
+    raise InputError(f"{', '.join([where, *keys])}: {wrong['msg'].lower()}, not {wrong['input']!r}")
 
 
 def table_from(name: str, content: Any) -> PublishedTable:

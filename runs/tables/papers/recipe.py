@@ -21,27 +21,26 @@
       Bank: {Backurs et. al.: it takes two groups}
 
 Later settings of a cell override earlier ones, in this order. A row without a strategy or method cannot be run here.
+The tests check that headings and metrics are those of the print, and that compared points are on the path of their
+cell.
 """
 
 import dataclasses
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator, StrictBool
 from pydantic.dataclasses import dataclass
 
-from clustering.foundation.errors import InputError, unknown
 from runs.config import groups, overrides
 from runs.config.base import group_of
 from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, FairConfig
-from runs.config.fair import METRICS
 from runs.config.yaml_files import read
-from runs.tables.judging import Tolerance
 from runs.tables.keys import Config
-from runs.tables.papers.published import STRICT, PublishedColumn, PublishedRow, PublishedTable, build, published_table
-from runs.tables.table import OnPath
+from runs.tables.papers.published import STRICT, PublishedColumn, PublishedRow, build
+from runs.tables.table import OnPath, Tolerance
 
 GROUP = "table"  # folder of configs/
 WEIGHT = "fairness_weight"
@@ -147,50 +146,5 @@ def recipe_of(name: str) -> Recipe:
         InputError: names the file and the wrong key.
     """
     path = groups.folder() / GROUP / f"{name}.yaml"
-    if not path.is_file():
-        return Recipe()
-    recipe = build(Recipe, {key: value for key, value in read(path).items() if value is not None}, str(path))
-    try:
-        _check_headings(recipe, published_table(name))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    return recipe
-
-
-def _check_headings(recipe: Recipe, printed: PublishedTable) -> None:
-    """Check that headings and metrics are those of the print, and that a compared point is on the path of its cell."""
-    rows, names = {row.name: row for row in printed.rows}, {column.name for column in printed.columns}
-    metrics = {column.metric for column in printed.columns}
-    of_rows, of_columns = rows.keys() | {row.group for row in printed.rows}, names | {c.group for c in printed.columns}
-    for part, what, known in (
-        ("columns", "heading", of_columns),
-        ("rows", "heading", of_rows),
-        ("scored", "heading", of_rows | metrics),
-        ("instead", "heading", of_rows | of_columns),
-        ("metrics", "column or metric", metrics | names),
-        ("tolerance", "column or metric", metrics | names),
-        *((part, "row", rows.keys()) for part in ("at", "cells", "cannot")),
-    ):
-        _check(part, what, getattr(recipe, part), known)
-    for part in ("at", "cells", "cannot"):
-        for row, cells in getattr(recipe, part).items():
-            _check(f"{part}: {row}", "column", cells, names)
-    if recipe.verb and recipe.verb not in SCHEMAS:
-        raise unknown("verb", recipe.verb, SCHEMAS)
-    if recipe.at and recipe.verb != "fair":
-        raise InputError("at: only fair clusterings have a path of weights; set verb: fair")
-    for row, heading, place in ((row, *item) for row, cells in recipe.at.items() for item in cells.items()):
-        where, columns = f"at: {row}: {heading}", [column for column in printed.columns if column.name == heading]
-        shown = {recipe.metric(column) for column in columns}
-        _check(where, "key", place, shown | {WEIGHT})
-        _check(where, "metric", [place[name] for name in shown & place.keys()], METRICS)
-        path = recipe.settings(rows[row], columns[0]).get(WEIGHT, "null")
-        weight, weights = (overrides.values(WEIGHT, text)[0].value for text in (place.get(WEIGHT, "null"), path))
-        if WEIGHT in place and weight not in (weights or ()):
-            raise InputError(f"{where}: {WEIGHT}={place[WEIGHT]} is not on the path of that cell, {path}")
-
-
-def _check(where: str, what: str, words: Collection[str], right: Collection[str]) -> None:
-    for word in words:
-        if word not in right:
-            raise InputError(f"{where}: {unknown(what, word, right)}")
+    content = read(path) if path.is_file() else {}
+    return build(Recipe, {key: value for key, value in content.items() if value is not None}, str(path))
