@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from fsl.evaluation.scores import half_width
+from runs.figures.intervals import intervals_figure
 from runs.figures.lines import differences, lines_figure
-from runs.figures.quickstart import accuracy_figure, descent_figure
+from runs.figures.quickstart import descent_figure
 from runs.figures.style import COLOURS
 
 TRACE = np.array([[1.0, 2.0, 9.0], [0.5, 0.25, 0.125], [0.0, 0.0, 0.0]])  # (steps, tasks)
@@ -24,13 +25,17 @@ def tidy(*rows, quantity="accuracy (%)"):
     return pd.DataFrame(rows, columns=["panel", "line", "x", "pair", "value"]).assign(quantity=quantity)
 
 
-def test_bars_of_accuracies_are_their_intervals():
-    cells = [("a", 60, 5), ("b", 70, 1)]
-    frame = pd.DataFrame(cells, columns=["row", "accuracy", "half_width"]).assign(column="1-shot")
-    (axes,) = accuracy_figure(frame, "title").axes
-    (bars,) = axes.containers
-    np.testing.assert_allclose(bars[0].get_xdata().tolist(), [60, 70])
-    np.testing.assert_allclose(ends(bars), [[55, 65], [69, 71]])
+def test_intervals_are_those_of_the_frame():
+    columns = ["row", "series", "mean", "low", "high", "outer", "filled"]
+    cells = [("a", "1-shot", 60, 55, 66, 7, True), ("b", "1-shot", 70, 69, 71, np.nan, False)]
+    (axes,) = intervals_figure(pd.DataFrame(cells, columns=columns), "accuracy", "title").axes
+    thick, thin = axes.containers[:2]
+    np.testing.assert_allclose(ends(thick), [[55, 66], [69, 71]])
+    np.testing.assert_allclose(thin[2][0].get_segments()[0][:, 0], [53, 67])
+    (dots,) = [drawn for drawn in axes.collections if len(drawn.get_offsets()) == 2]
+    np.testing.assert_allclose(dots.get_offsets(), [[60, 0], [70, 1]])
+    assert [face.min() < 1 for face in dots.get_facecolor()] == [True, False]
+    assert [text.get_text() for text in axes.texts] == ["60.0", "70.0"]
 
 
 @pytest.mark.parametrize(
