@@ -34,11 +34,10 @@ def intervals_figure(frame: pd.DataFrame, axis: str, title: str, form: str = ".1
         axes.errorbar(mean, heights, xerr=lengths, fmt="none", ecolor=colour, elinewidth=2.5)
         axes.errorbar(mean, heights, xerr=dots["outer"], fmt="none", ecolor=colour, elinewidth=0.8)
         faces = [colour if filled else "white" for filled in dots["filled"]]
-        look = {"marker": MARKERS[j % len(MARKERS)], "edgecolors": colour, "facecolors": faces, "zorder": 3}
-        axes.scatter(mean, heights, s=36, label=name, **look)
+        marker = MARKERS[j % len(MARKERS)]
+        axes.scatter(mean, heights, 36, faces, marker, edgecolors=colour, label=str(name), zorder=3)
         for value, height in zip(mean, heights, strict=True):
-            place = {"textcoords": "offset points", "ha": "center"}
-            axes.annotate(format(value, form), (value, height), (0, 5), **place)
+            axes.annotate(format(value, form), (value, height), (0, 5), textcoords="offset points", ha="center")
     axes.set_yticks(range(len(rows)), rows)
     axes.set_ylim(len(rows) - 0.5, -0.6)
     axes.margins(x=0.12)

@@ -119,6 +119,12 @@ def test_members_of_a_class_are_confirmed_at_once(table, serve, browser):
         window.press(key_of(window.current()))
     window.wait(SAVED)
     window.wait("document.getElementById('counts').textContent.match(/12 of 90 labelled$/)")
+    press = "document.body.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }))"
+    browser.value(f"['1', '2', '3'].forEach((key) => {press})")
+    window.wait(f"{SAVED} && document.getElementById('counts').textContent.startsWith('15 of 90')")
+    for left in (14, 13, 12):  # one by one, although two were sent together
+        window.press("Backspace")
+        window.wait(f"document.getElementById('counts').textContent.startsWith('{left} of 90')")
     window.press("Enter")  # confirms in the grid alone
     window.click("tab-grid")
     window.wait(f"{MARKED} > 3")

@@ -208,14 +208,6 @@ def test_class_names_with_features_label_a_pile_without_labels(here, capsys):
     assert "text_features: text.npy has no row for c, so the labels alone are used" in said
 
 
-def test_an_item_without_prediction_has_a_dash(here, capsys):
-    assert "'" not in ends(capsys, "next", "features.npy").out
-
-
-def test_the_help_lists_selection_once(capsys):
-    assert ends(capsys, "label", "--help").out.count("  selection") == 1
-
-
 class Page:
     """A client of a running `transduce label`."""
 

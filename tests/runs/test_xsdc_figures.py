@@ -8,7 +8,7 @@ import pytest
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig, parse
 from runs.figures import curves, learned
-from runs.figures.papers import drawing, entries
+from runs.figures.papers import drawing
 from runs.stages.clustering.stage import clustering, points_of, recorded_clustering
 from runs.stages.clustering.trials import known_labels
 
@@ -119,38 +119,3 @@ def test_a_table_and_a_figure_of_the_same_have_the_same_runs(name):
     table = parse(ClusterConfig, [f"experiment={name}", *(["classifier=nearest"] if name == "xsdc_magic" else [])])
     assert len(table) == 3 * 2 * 3
     assert all(config.result_keys() in by_labels for config in table)
-
-
-def test_configs_of_the_figures():
-    """Seeds are paired, and what varies is what the axis shows."""
-    by_labels = drawing("xsdc/3").configs("", [], print)
-    assert {config.seed for config in by_labels} == {1, 2, 3}
-    known = {(config.dataset.name, config.asked_labels(), curves.stage(config)) for config in by_labels}
-    assert {dataset for dataset, _, _ in known} == {"mnist", "magic"}
-    assert {labels for _, labels, _ in known} == {None, 50, 100, 500}
-    assert {stage for _, _, stage in known} == {"XSDC", "supervised steps alone", "untrained"}
-    assert len(by_labels) == 3 * len(known)
-    gaps, unlabelled = (drawing(name).configs("", [], print) for name in ("xsdc/13", "xsdc/12"))
-    assert gaps == unlabelled, "figures 12 and 13 are of the same runs"
-    assert {config.method.options["assignment"] for config in gaps} == {
-        "balancing",
-        "eigenvectors",
-        "eigenvectors_kmeans",
-    }
-    by_assignment = drawing("xsdc/6").configs("", ["seed=1,2"], print)
-    assert len(by_assignment) == 3 * 3 * 2
-    sensitivity = drawing("xsdc/11").configs("", ["seed=1"], print)
-    assert len(sensitivity) == 15
-
-
-@pytest.mark.parametrize("name", [name for name in entries() if name.startswith("xsdc/")])
-def test_every_figure_has_a_small_variant(name):
-    """Digits of scikit-learn: nothing to fetch, and few steps in small batches."""
-    data = "digits_uneven" if name == "xsdc/10" else "digits"
-    configs = drawing(name).configs(data, [], print)
-    assert {config.dataset.name for config in configs} == {data}
-    assert {config.seed for config in configs} == ({1} if name in ("xsdc/4", "xsdc/7") else {1, 2, 3})
-    for config in configs:
-        options = config.method.options
-        assert options.get("steps", 0) <= 60
-        assert options.get("batch_size", 512) <= 512

@@ -36,7 +36,7 @@ export const conflicts = new Map(); // by id: what to say of an answer that anot
 export const lists = { one: [], grid: [] }; // ids
 export const current = { one: null, grid: null };
 const undone = new Set(); // ids that were answered once, shown before the batch
-const done = []; // numbers of answers that were saved together, for undo
+const done = []; // { group, number } of saved answers that were given together, for undo
 
 export function know(item) {
   items.set(item.id, item);
@@ -136,8 +136,10 @@ window.addEventListener("beforeunload", (event) => unsaved.size && event.prevent
 
 // `given` has id, action and label of each answer.
 export function answer(given) {
+  const group = performance.timeOrigin + performance.now();
   for (const { id, action, label } of given) {
-    unsaved.set(id, { id, version: items.get(id).version, action, label });
+    unsaved.delete(id); // so that the newest answer is the last
+    unsaved.set(id, { id, version: items.get(id).version, action, label, group });
     conflicts.delete(id);
   }
   keep();
@@ -151,7 +153,7 @@ async function send() {
     const forget = () => sent.forEach((one) => unsaved.get(one.id) === one && unsaved.delete(one.id));
     let reply;
     try {
-      reply = await ask("api/answers", { client, answers: sent });
+      reply = await ask("api/answers", { client, answers: sent.map(({ group, ...one }) => one) });
     } catch (error) {
       if (error instanceof Refused) forget();
       throw error;
@@ -168,7 +170,10 @@ async function send() {
     keep();
     apply(reply.state);
     if (!reply.saved.length) continue;
-    done.push(reply.saved.length);
+    for (const { group } of sent.filter(({ id }) => reply.saved.includes(id))) {
+      if (done.at(-1)?.group !== group) done.push({ group, number: 0 });
+      done.at(-1).number += 1;
+    }
     const one = sent[0].action === "clear" ? "Cleared" : `Saved as ${inWords(sent[0])}`;
     const words = sent.length > 1 ? `Saved ${plural(reply.saved.length, "answer")}` : one;
     say(`${words}, ${count(page.state.labelled)} of ${count(page.state.total)}.`);
@@ -178,7 +183,7 @@ async function send() {
 // Takes back what was saved together last.
 export const undo = () => inTurn(async () => {
   await send();
-  const reply = await ask("api/undo", { client, count: done.pop() ?? 1 });
+  const reply = await ask("api/undo", { client, count: done.pop()?.number ?? 1 });
   reply.items.map(know).forEach((id) => undone.add(id));
   apply(reply.state);
   const last = reply.items.at(-1);
