@@ -35,7 +35,7 @@ def intervals_figure(frame: pd.DataFrame, axis: str, title: str, form: str = ".1
         axes.errorbar(mean, heights, xerr=dots["outer"], fmt="none", ecolor=colour, elinewidth=0.8)
         faces = [colour if filled else "white" for filled in dots["filled"]]
         marker = MARKERS[j % len(MARKERS)]
-        axes.scatter(mean, heights, 36, faces, marker, edgecolors=colour, label=str(name), zorder=3)
+        axes.scatter(mean, heights, 36, faces, marker=marker, edgecolors=colour, label=str(name), zorder=3)
         for value, height in zip(mean, heights, strict=True):
             axes.annotate(format(value, form), (value, height), (0, 5), textcoords="offset points", ha="center")
     axes.set_yticks(range(len(rows)), rows)

@@ -6,7 +6,7 @@ import pytest
 
 from fsl.evaluation.scores import half_width
 from runs.figures.intervals import intervals_figure
-from runs.figures.lines import differences, lines_figure
+from runs.figures.lines import differences, lines_figure, summary
 from runs.figures.quickstart import descent_figure
 from runs.figures.style import COLOURS
 
@@ -23,6 +23,10 @@ def ends(bars):
 def tidy(*rows, quantity="accuracy (%)"):
     """Rows of panel, line, x, pair and value as a frame."""
     return pd.DataFrame(rows, columns=["panel", "line", "x", "pair", "value"]).assign(quantity=quantity)
+
+
+def drawn(frame):
+    return summary(frame, "deviation")
 
 
 def test_intervals_are_those_of_the_frame():
@@ -48,7 +52,7 @@ def test_intervals_are_those_of_the_frame():
 )
 def test_bars_along_a_setting(kind, below, above):
     frame = tidy(*(("data", "a", 1.0, seed, value) for seed, value in enumerate([1, 2, 4])))
-    (axes,) = lines_figure(frame, "weight", bars=kind).axes
+    (axes,) = lines_figure(summary(frame, kind), "weight").axes
     (bars,) = axes.containers
     np.testing.assert_allclose(list(bars[0].get_ydata()), [7 / 3])
     np.testing.assert_allclose(ends(bars), [[7 / 3 - below, 7 / 3 + above]])
@@ -76,7 +80,7 @@ def test_a_panel_for_each_and_a_power_of_two_for_what_is_one():
     frame = tidy(
         *(("one", "a", 0.25, 1, 50), ("one", "a", 0.5, 1, 60)), *(("two", "b", 1.0, 1, 50), ("two", "b", 1.0, 2, 70))
     )
-    figure = lines_figure(frame, {"one": "step", "two": "penalty"}, logarithmic=True)
+    figure = lines_figure(drawn(frame), {"one": "step", "two": "penalty"}, logarithmic=True)
     assert [axes.get_xlabel() for axes in figure.axes] == ["step", "penalty"]
     assert [axes.get_title() for axes in figure.axes] == ["one", "two"]
     assert all(axes.get_xscale() == "log" for axes in figure.axes)
@@ -88,18 +92,18 @@ def test_a_panel_for_each_and_a_power_of_two_for_what_is_one():
 def test_panels_of_quantities_and_of_a_long_row():
     """A panel without the second quantity has its axis above; five panels of one quantity take two rows."""
     energy = tidy(("one", "a", 1.0, 1, 3), ("two", "a", 1.0, 1, 4), quantity="energy")
-    figure = lines_figure(pd.concat([energy, tidy(("one", "a", 1.0, 1, 50))]), "weight")
+    figure = lines_figure(drawn(pd.concat([energy, tidy(("one", "a", 1.0, 1, 50))])), "weight")
     assert [axes.get_ylabel() for axes in figure.axes] == ["energy", "", "accuracy (%)", ""]
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "weight", "weight", ""]
     assert [axes.axison for axes in figure.axes] == [True, True, True, False]
-    five = lines_figure(tidy(*((f"panel {i}", "a", 1.0, 1, i) for i in range(5))), "weight").axes
+    five = lines_figure(drawn(tidy(*((f"panel {i}", "a", 1.0, 1, i) for i in range(5)))), "weight").axes
     assert [axes.get_title() for axes in five if axes.axison] == [f"panel {i}" for i in range(5)]
     assert [axes.get_xlabel() for axes in five[:5]] == ["", "weight", "weight", "weight", "weight"]
 
 
 def test_all_names_stand_in_the_picture():
     names = ("XSDC", "K-means, linear", "K-means, inverse covariance", "K-means, gaussian")
-    figure = lines_figure(tidy(*(("digits", name, 50.0, 1, 50) for name in names)), "known labels")
+    figure = lines_figure(drawn(tidy(*(("digits", name, 50.0, 1, 50) for name in names))), "known labels")
     (legend,) = figure.legends
     figure.canvas.draw()
     box = legend.get_window_extent()

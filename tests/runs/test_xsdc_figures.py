@@ -11,6 +11,7 @@ from runs.figures import curves, learned
 from runs.figures.papers import drawing
 from runs.stages.clustering.stage import clustering, points_of, recorded_clustering
 from runs.stages.clustering.trials import known_labels
+from tests.runs.test_drawn_data import ends
 
 SMALL = ["dataset=spirals", "arms=3", "points=30", "method=xsdc", "n_features=4", "starts=1", "selection=null"]
 
@@ -54,8 +55,8 @@ def test_eigengaps_are_those_of_the_runs(store, tracker):
     figure, caption = drawing("xsdc/13").drawn(read)
     assert [axes.get_title() for axes in figure.axes] == ["penalty 0.1", "penalty $2^{-2}$"]
     for axes, penalty in zip(figure.axes, (0.1, 0.25), strict=True):
-        assert [line.get_label() for line in axes.get_lines()] == ["balancing", "eigenvectors with K-means"]
-        for line, rule in zip(axes.get_lines(), ("balancing", "eigenvectors_kmeans"), strict=True):
+        assert [bars.get_label() for bars in axes.containers] == ["balancing", "eigenvectors with K-means"]
+        for bars, rule in zip(axes.containers, ("balancing", "eigenvectors_kmeans"), strict=True):
             some = [
                 result.trials.eigengaps
                 for result in results
@@ -63,14 +64,17 @@ def test_eigengaps_are_those_of_the_runs(store, tracker):
                 == (rule, penalty)
             ]
             assert len(some) == 2
-            assert line.get_xdata().tolist() == [1, 2, 3, 4]
-            np.testing.assert_allclose(line.get_ydata(), np.sqrt(some[0] * some[1]))
+            assert bars[0].get_xdata().tolist() == [1, 2, 3, 4]
+            np.testing.assert_allclose(bars[0].get_ydata().tolist(), np.sqrt(some[0] * some[1]))
+            logs = np.log(some)
+            low, high = np.exp(logs.mean(axis=0) + [[-1], [1]] * logs.std(axis=0, ddof=1))
+            np.testing.assert_allclose(ends(bars), np.stack([low, high], axis=1))
     assert "over 2 seeds" in caption
     assert f"at 0.1: balancing {line_end(figure.axes[0], 0)}" in caption
 
 
 def line_end(axes: Any, i: int) -> str:
-    return f"{axes.get_lines()[i].get_ydata()[-1]:.1e}"
+    return f"{axes.containers[i][0].get_ydata()[-1]:.1e}"
 
 
 def test_a_map_is_of_points_of_which_nothing_is_known(store, tracker):
