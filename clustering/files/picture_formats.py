@@ -1,6 +1,7 @@
 """Formats of pictures. HEIC and HEIF, as smartphones write them, are read if pillow-heif is installed."""
 
 import functools
+import mimetypes
 import warnings
 from collections import Counter
 from collections.abc import Collection
@@ -16,8 +17,12 @@ PICTURES = (
     *(".ppm", ".pgm", ".pbm", ".pnm", ".avif", ".jp2", ".j2k", ".jpx", ".tga", ".psd", *HEIF),
 )
 """Endings of the pictures that are read."""
-OTHERS = (".cr2", ".cr3", ".nef", ".arw", ".dng", ".raf", ".orf", ".rw2", ".jxl", ".svg", ".exr", ".hdr", ".eps")
-"""Endings of other pictures, which Pillow does not read."""
+OTHERS = (
+    *(".cr2", ".cr3", ".nef", ".arw", ".dng", ".raf", ".orf", ".rw2", ".jxl", ".exr", ".hdr", ".eps"),
+    *(".dcm", ".fits", ".fit", ".xcf", ".pcx", ".svs", ".ndpi", ".czi"),
+)
+"""Endings of other pictures, besides those that `mimetypes` knows."""
+_TYPES = mimetypes.MimeTypes()  # those of Python alone, the same on every system
 HEIF_REMEDY = "reading HEIC and HEIF requires pillow-heif: pip install 'transduce[heif]', or save the file as JPEG"
 
 
@@ -44,10 +49,16 @@ def is_picture(name: str) -> bool:
 
 def warn_of_others(folder: object, names: Collection[str]) -> None:
     """Warn of pictures in a folder that are left out because of their format."""
-    others = Counter(ending for name in names if (ending := PurePath(name).suffix.lower()) in OTHERS)
+    endings = (PurePath(name).suffix.lower() for name in names if not name.startswith("."))
+    others = Counter(ending for ending in endings if ending not in PICTURES and _is_of_others(ending))
     if others:
         counted = ", ".join(f"{count} {ending}" for ending, count in sorted(others.items()))
         warnings.warn(f"{folder}: pictures that cannot be read are left out: {counted}; save them as PNG", stacklevel=3)
+
+
+def _is_of_others(ending: str) -> bool:
+    kind = _TYPES.guess_type(f"picture{ending}")[0] or ""
+    return ending in OTHERS or kind.startswith("image/")
 
 
 def eight_bits(levels: NDArray[Any]) -> NDArray[np.uint8]:

@@ -42,7 +42,8 @@ def cluster(session: Session, results: "list[Clustered]") -> None:
       transduce cluster method=slk_mean_shift --help             (the parameters of that method)
       transduce cluster dataset=mymodule:MyPoints method=sklearn.cluster:HDBSCAN min_cluster_size=20
     """
-    from runs.own_data.tables import is_folder, write_clusters, write_picture_clusters
+    from runs.own_data.clusters_page import write_clusters, write_picture_clusters
+    from runs.own_data.tables import is_folder
     from runs.tables import clustered
 
     written = _written(session, results, write_clusters)
@@ -71,7 +72,7 @@ def fair(session: Session, results: "list[FairResult]") -> None:
     """
     from runs.figures.fair import cost_of_fairness
     from runs.figures.logged import logged_figure
-    from runs.own_data.tables import write_fair_clusters
+    from runs.own_data.fairness_page import write_fair_clusters
     from runs.stages.lineage import short_name
     from runs.tables import trade_off
 

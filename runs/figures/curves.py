@@ -13,7 +13,7 @@ import pandas as pd
 
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig
-from runs.figures.lines import Bars, differences, lines_figure
+from runs.figures.lines import Bars, differences, lines_figure, summary
 from runs.figures.titles import either, method_titles
 from runs.stages.clustering.results import Clustered
 from runs.stages.lineage import short
@@ -148,7 +148,7 @@ def curves(
         panel: name of the panel of a config: one of `LINES`.
         objective: name of the objective, which is drawn above the accuracy, both of all starts; empty for the accuracy
             of the chosen start of each seed.
-        bars: what bars show, see `lines_figure`.
+        bars: what bars show, see `summary`.
         logarithmic: whether the x axis is logarithmic, of base 2.
     """
     configs = [result.config for result in results]
@@ -159,7 +159,7 @@ def curves(
         frames.append(values_of(result, objective).assign(panel=LINES[panel](result.config), line=name, x=place))
     point = ["quantity", "panel", "line", "x"]
     frame = pd.concat(frames).drop_duplicates([*point, "pair"], keep="last")
-    figure = lines_figure(frame, AXES.get(x, x), bars=bars, logarithmic=logarithmic)
+    figure = lines_figure(summary(frame, bars), AXES.get(x, x), logarithmic=logarithmic)
     return figure, {
         "over": f"{either(frame.groupby(point).size())} {'starts' if objective else 'seeds'}",
         "differences": differences(frame[frame["quantity"] == ACCURACY]),

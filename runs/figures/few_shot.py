@@ -1,5 +1,6 @@
 """Figures of few-shot classification (thesis, Figures 4.1 and 4.2), and of strategies with class names."""
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,8 @@ import pandas as pd
 from clustering.foundation.errors import InputError
 from runs.config.configs import EvaluateConfig, TuneConfig
 from runs.config.tuning_protocol import steps_of
-from runs.figures.lines import lines_figure
-from runs.figures.style import COLOURS, COLUMN, PAGE, count_steps, new_figure, new_grid, series, styled
+from runs.figures.lines import lines_figure, summary
+from runs.figures.style import COLUMN, count_steps, new_figure, series, styled
 from runs.stages.lineage import short, weights_name
 from runs.stages.results import Result, in_common
 from runs.stages.tuning import Tuning
@@ -56,49 +57,31 @@ def places(configs: Sequence[TuneConfig]) -> list[tuple[str, str]]:
 
 
 def weight_curves(tunings: Sequence[Tuning]) -> pd.DataFrame:
-    """Accuracies by weight as a tidy frame: row and column of the plot, classes, weight, the accuracy in % with the
-    half width of its 95 % interval, and the chosen weight."""
+    """The points of `lines_figure`: accuracies in % by weight, of each number of shots (quantity), network (panel) and
+    split (line), with their 95 % intervals, and the chosen weight."""
     rows = []
-    for tuning, (row, column) in zip(tunings, places([tuning.config for tuning in tunings]), strict=True):
+    for tuning, (shot, network) in zip(tunings, places([tuning.config for tuning in tunings]), strict=True):
         assert tuning.novel is not None
         last = tuning.curves[-1]
-        where = {"row": row, "column": column, "chosen": last.chosen.values[FIELD]}
+        where = {"quantity": f"{shot} accuracy (%)", "panel": network, "chosen": last.chosen.values[FIELD]}
         for classes, curve in ((last.step.split, last), ("novel", tuning.novel)):
             for trial in curve.trials:
-                numbers = {"accuracy": 100 * trial.result.accuracy, "half_width": 100 * trial.result.ci95}
-                rows.append(where | {"classes": f"{classes} classes", "weight": trial.values[FIELD]} | numbers)
+                mean, half = 100 * trial.result.accuracy, 100 * trial.result.ci95
+                point = {"x": trial.values[FIELD], "mean": mean, "low": mean - half, "high": mean + half}
+                rows.append(where | {"line": f"{classes} classes"} | point)
     return pd.DataFrame(rows)
 
 
-@styled
 def tuned_weight(tunings: Sequence[Tuning]) -> "tuple[Figure, dict[str, str]]":
     """A row for each number of shots, a column for each network: both curves, and the chosen weight."""
     frame = weight_curves(tunings)
-    rows = sorted(frame["row"].unique(), key=lambda row: (len(row), row))  # 1-shot, 5-shot, 10-shot
-    columns = list(frame["column"].unique())
-    figure, grid = new_grid(len(rows), len(columns), COLUMN if len(columns) == 1 else PAGE, 0.5 + 1.75 * len(rows))
-    drawn = {}
-    for (row, column), panel in frame.groupby(["row", "column"], sort=False):
-        axes = drawn[row, column] = grid[rows.index(row)][columns.index(column)]
-        for i, (name, curve) in enumerate(panel.groupby("classes", sort=False)):
-            low, high = (curve["accuracy"] + side * curve["half_width"] for side in (-1, 1))
-            axes.plot(curve["weight"], curve["accuracy"], label=name, **series(i))
-            axes.fill_between(curve["weight"], low, high, color=COLOURS[i], alpha=0.15, linewidth=0)
-        axes.axvline(panel["chosen"].iloc[0], color="#555555", linewidth=0.8, linestyle=":", label="chosen")
-        axes.grid(axis="y", alpha=0.3)
-    for i, j in np.ndindex(len(rows), len(columns)):
-        axes = grid[i][j]
-        if (rows[i], columns[j]) not in drawn:
-            axes.text(0.5, 0.5, "not run", ha="center", va="center", transform=axes.transAxes)
-            axes.set(xticks=[], yticks=[])
-        if i == 0:
-            axes.set_title(columns[j])
-        if i == len(rows) - 1:
-            axes.set_xlabel("weight λ")
-        if j == 0:
-            axes.set_ylabel(f"{rows[i]} accuracy (%)")
-    handles, labels = next(iter(drawn.values())).get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    shots = sorted(frame["quantity"].unique(), key=lambda name: (len(name), name))  # 1-shot, 5-shot, 10-shot
+    frame = frame.sort_values("quantity", key=lambda column: column.map(shots.index), kind="stable")
+    networks = frame["panel"].unique()
+    figure = lines_figure(frame, "weight λ")
+    for axes, (shot, network) in zip(figure.axes, itertools.product(shots, networks), strict=False):
+        for weight in frame[(frame["quantity"] == shot) & (frame["panel"] == network)]["chosen"].unique():
+            axes.axvline(weight, color="#555555", linewidth=0.8, linestyle=":")
     last = [tuning.curves[-1] for tuning in tunings]
     curves = [curve for tuning in tunings for curve in (tuning.curves[-1], tuning.novel) if curve]
     return figure, {
@@ -153,7 +136,7 @@ def regimes(results: Sequence[Result]) -> "tuple[Figure, dict[str, str]]":
         )
         for result in results
     )
-    figure = lines_figure(frame, "classes present", bars="interval", ticks=names)
+    figure = lines_figure(summary(frame, "interval"), "classes present", ticks=names)
     lowest = min(axes.get_ylim()[0] for axes in figure.axes if axes.axison)
     for axes in figure.axes:
         axes.set_ylim(lowest, 101)

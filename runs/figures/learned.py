@@ -1,7 +1,7 @@
 """Eigengaps and maps of learned features of XSDC (Jones, Roulet and Harchaoui, Figures 4, 7 and 13)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,8 @@ import pandas as pd
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig
 from runs.figures.curves import accuracy, assignment
-from runs.figures.style import COLUMN, PAGE, new_grid, scatter, series, styled, without_numbers
+from runs.figures.lines import lines_figure
+from runs.figures.style import PAGE, new_grid, scatter, styled, without_numbers
 from runs.figures.titles import either
 from runs.stages.clustering.results import Clustered
 from runs.stages.lineage import short
@@ -19,46 +20,35 @@ if TYPE_CHECKING:
 
 
 def gaps(results: Sequence[Clustered]) -> pd.DataFrame:
-    """The logarithms of eigengaps as a tidy frame: penalty, method, run, step, log (NaN for a gap of 0)."""
+    """Logarithms of eigengaps as a tidy frame: penalty, panel, line, run, x (the step), log (NaN for a gap of 0)."""
     frames = []
     for run, result in enumerate(results):
-        values, options = result.trials.eigengaps, result.config.method.options
+        values, penalty = result.trials.eigengaps, float(result.config.method.options["penalty"])
         if values is None:
             raise InputError(f"run {result.run_id} records no eigengaps; give method=xsdc with starts=1")
-        logs = np.log(np.where(values > 0, values, np.nan))
-        frame = pd.DataFrame({"step": np.arange(1, len(values) + 1), "log": logs, "run": run})
-        frames.append(frame.assign(penalty=float(options["penalty"]), method=assignment(result.config)))
+        logs, power = np.log(np.where(values > 0, values, np.nan)), np.log2(penalty)
+        panel = f"penalty $2^{{{power:.0f}}}$" if power == round(power) else f"penalty {penalty:g}"
+        frame = pd.DataFrame({"x": np.arange(1, len(values) + 1), "log": logs, "run": run, "panel": panel})
+        frames.append(frame.assign(penalty=penalty, line=assignment(result.config)))
     return pd.concat(frames).sort_values("penalty", kind="stable")
 
 
-@styled
 def eigengaps(results: Sequence[Clustered]) -> "tuple[Figure, dict[str, str]]":
-    """A plot for each penalty: geometric means over seeds, and bands of one standard deviation of the logarithms."""
+    """A plot for each penalty: geometric means over seeds, and bars of one standard deviation of the logarithms."""
     frame = gaps(results)
-    panels, names = frame.groupby("penalty"), list(frame["method"].unique())
-    figure, (plots,) = new_grid(1, len(panels), COLUMN if len(panels) == 1 else PAGE, 2.4)
-    drawn: dict[str, Any] = {}
-    ends: dict[float, list[str]] = {}
-    for axes, (penalty, panel) in zip(plots, panels, strict=True):
-        at = float(str(penalty))
-        for name, curve in panel.groupby("method", sort=False):
-            logs = curve.pivot(index="step", columns="run", values="log")
-            mean, deviation = logs.mean(axis=1, skipna=False), logs.std(axis=1, skipna=False)
-            look = series(names.index(name)) | {"markevery": max(1, len(mean) // 6)}
-            (drawn[str(name)],) = axes.plot(mean.index, np.exp(mean), label=name, **look)
-            low, high = np.exp(mean - deviation), np.exp(mean + deviation)
-            axes.fill_between(mean.index, low, high, color=look["color"], alpha=0.2, linewidth=0)
-            ends.setdefault(at, []).append(f"{name} {np.exp(mean.iloc[-1]):.1e}")
-        power = np.log2(at)
-        axes.set_title(f"penalty $2^{{{power:.0f}}}$" if power == round(power) else f"penalty {at:g}")
-        axes.set_xlabel("step")
+    logs = frame.groupby(["penalty", "panel", "line", "x"], sort=False)["log"]
+    mean, deviation = logs.mean(), logs.std().fillna(0)
+    mean = mean.where(logs.count() == logs.size())  # a gap of 0 has no logarithm
+    points = {"mean": np.exp(mean), "low": np.exp(mean - deviation), "high": np.exp(mean + deviation)}
+    shown = pd.DataFrame(points).reset_index().assign(quantity="eigengap")
+    figure = lines_figure(shown, "step")
+    for axes in figure.axes:
         axes.set_yscale("log")
-        axes.grid(axis="y", alpha=0.3)
-    plots[0].set_ylabel("eigengap")
-    columns = len(drawn) if len(plots) > 1 else 1
-    figure.legend(list(drawn.values()), list(drawn), loc="outside upper center", ncols=columns)
+    ends: dict[float, list[str]] = {}
+    for penalty, _, name, _, end, *_ in shown.groupby(["penalty", "line"], sort=False).tail(1).itertuples(index=False):
+        ends.setdefault(penalty, []).append(f"{name} {end:.1e}")
     return figure, {
-        "seeds": either(frame.groupby(["penalty", "method"])["run"].nunique()),
+        "seeds": either(frame.groupby(["penalty", "line"])["run"].nunique()),
         "ends": "; ".join(f"at {penalty:.2g}: {', '.join(last)}" for penalty, last in ends.items()),
     }
 

@@ -18,46 +18,62 @@ if TYPE_CHECKING:
 
 Bars = Literal["deviation", "range", "interval"]
 ACROSS = 4  # plots in a row
+MARKED = 12  # points of a line up to which each has a marker and a bar
+
+
+def summary(frame: pd.DataFrame, bars: Bars) -> pd.DataFrame:
+    """The points of `lines_figure`: `mean` of the values, and `low` and `high` of its bar.
+
+    Args:
+        frame: the values.
+        bars: one standard deviation, the range from the lowest to the highest value, or the 95 % interval of the mean.
+    """
+    points = frame.groupby(["quantity", "panel", "line", "x"], sort=False)["value"]
+    mean = points.mean()
+    if bars == "range":
+        return pd.DataFrame({"mean": mean, "low": points.min(), "high": points.max()}).reset_index()
+    half = points.std().fillna(0) if bars == "deviation" else points.agg(lambda values: half_width(values.to_numpy()))
+    return pd.DataFrame({"mean": mean, "low": mean - half, "high": mean + half}).reset_index()
 
 
 @styled
 def lines_figure(
-    frame: pd.DataFrame,
+    points: pd.DataFrame,
     axis: str | Mapping[str, str],
     *,
-    bars: Bars = "deviation",
     logarithmic: bool = False,
     ticks: Sequence[str] = (),
 ) -> "Figure":
     """Draw means along the x axis, with bars: a row of plots for each quantity, or several rows for many panels of one.
 
     Args:
+        points: a row for each point: quantity, panel, line, x, mean, low and high, as `summary` gives them.
         axis: label of the x axis; by panel where they differ.
-        bars: one standard deviation, the range from the lowest to the highest value, or the 95 % interval of the mean.
         logarithmic: whether the x axis is logarithmic, of base 2.
         ticks: names of the places 0, 1, ... on the x axis; empty: numbers.
     """
-    panels, quantities, names = (list(frame[column].unique()) for column in ("panel", "quantity", "line"))
+    panels, quantities, names = (list(points[column].unique()) for column in ("panel", "quantity", "line"))
     across = len(panels) if len(quantities) > 1 else min(ACROSS, len(panels))
     down = len(quantities) * -(-len(panels) // across)
     figure, grid = new_grid(down, across, COLUMN if across == 1 else PAGE, 0.6 + 1.9 * down)
     plots = [axes for row in grid for axes in row]
     drawn: dict[str, Any] = {}
-    lowest: dict[int, tuple[Any, Any]] = {}
+    first, lowest = dict[int, Any](), dict[int, tuple[Any, Any]]()  # plots of each row, and of each column
     for i, (quantity, title) in enumerate((quantity, title) for quantity in quantities for title in panels):
-        shown, axes = frame[(frame["quantity"] == quantity) & (frame["panel"] == title)], plots[i]
+        shown, axes = points[(points["quantity"] == quantity) & (points["panel"] == title)], plots[i]
+        if quantity == quantities[0]:
+            axes.set_title(title)
         if shown.empty:
             axes.set_axis_off()
             continue
-        for name, line in shown.groupby("line", sort=False):
-            points = line.groupby("x")["value"]
-            means, look = points.mean(), series(names.index(name)) | {"capsize": 2, "elinewidth": 0.8}
-            drawn[str(name)] = axes.errorbar(means.index, means, _lengths(points, bars), label=name, **look)
+        for name, unordered in shown.groupby("line", sort=False):
+            line = unordered.sort_values("x")
+            lengths = [line["mean"] - line["low"], line["high"] - line["mean"]]
+            every = -(-len(line) // MARKED)
+            look = series(names.index(name)) | {"capsize": 2, "elinewidth": 0.8, "errorevery": every}
+            drawn[str(name)] = axes.errorbar(line["x"], line["mean"], lengths, label=name, markevery=every, **look)
         lowest[i % across] = axes, title
-        if quantity == quantities[0]:
-            axes.set_title(title)
-        if i % across == 0:
-            axes.set_ylabel(quantity)
+        first.setdefault(i // across, axes).set_ylabel(quantity)
         if ticks:
             axes.set_xticks(range(len(ticks)), ticks)
         if logarithmic:
@@ -70,14 +86,6 @@ def lines_figure(
     columns = min(2 if across == 1 else 4, len(drawn))
     figure.legend(list(drawn.values()), list(drawn), loc="outside upper center", ncols=columns)
     return figure
-
-
-def _lengths(points: Any, bars: Bars) -> Any:
-    """(2, points) lengths of the bars below and above the means of grouped values."""
-    if bars == "range":
-        return [points.mean() - points.min(), points.max() - points.mean()]
-    both = points.std().fillna(0) if bars == "deviation" else points.agg(lambda values: half_width(values.to_numpy()))
-    return [both, both]
 
 
 def differences(frame: pd.DataFrame) -> str:

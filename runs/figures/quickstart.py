@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from runs.figures.style import COLOURS, MARKERS, PAGE, new_figure, save_for_print, styled
+from runs.figures.intervals import intervals_figure
+from runs.figures.style import COLOURS, PAGE, new_figure, save_for_print, styled
 from runs.tables.table import Table
 
 if TYPE_CHECKING:
@@ -27,13 +28,15 @@ def quickstart_figures(table: Table, results: "Sequence[Result]", store: "Store"
         The paths of the files, without their endings.
     """
     cells = [
-        {"row": str(row), "column": str(column), "accuracy": 100 * cell.value, "half_width": 100 * cell.half_width}
+        {"row": str(row), "series": str(column), "mean": 100 * cell.value, "half_width": 100 * cell.half_width}
         for row in table.rows
         for column in table.columns
         if (cell := table.cells[row, column]).results
     ]
-    title = table.title.split(";")[0]
-    pictures = {"accuracy": (accuracy_figure(pd.DataFrame(cells), title), table.title)}
+    frame = pd.DataFrame(cells).assign(outer=np.nan, filled=True)
+    frame["low"], frame["high"] = frame["mean"] - frame["half_width"], frame["mean"] + frame["half_width"]
+    figure = intervals_figure(frame, "accuracy (%), 95 % interval", table.title.split(";")[0])
+    pictures = {"accuracy": (figure, table.title)}
     traced = [(result.config.strategy.name, result.trace) for result in results if result.trace is not None]
     if traced:
         # Prefer the first strategy of which most tasks have not converged after five steps.
@@ -43,31 +46,6 @@ def quickstart_figures(table: Table, results: "Sequence[Result]", store: "Store"
     for kind, (figure, caption) in pictures.items():
         save_for_print(figure, store.figures, f"{name}-{kind}", title=f"{name}: {kind}", about=caption)
     return [store.figures / f"{name}-{kind}" for kind in pictures]
-
-
-@styled
-def accuracy_figure(frame: pd.DataFrame, title: str) -> "Figure":
-    """Dots with intervals: a row for each strategy, a colour and marker for each column of the table.
-
-    Args:
-        frame: a row for each cell: row and column, accuracy in %, and half width of its 95 % interval.
-    """
-    rows = list(frame["row"].unique())
-    figure, axes = new_figure(PAGE, 0.9 + 0.34 * len(rows))
-    for j, (column, cells) in enumerate(frame.groupby("column", sort=False)):
-        heights = [rows.index(row) for row in cells["row"]]
-        look: dict[str, Any] = {"fmt": MARKERS[j % len(MARKERS)], "color": COLOURS[j % len(COLOURS)], "capsize": 3}
-        axes.errorbar(cells["accuracy"], heights, xerr=cells["half_width"], label=column, **look)
-        for value, height in zip(cells["accuracy"], heights, strict=True):
-            axes.annotate(f"{value:.1f}", (value, height), (0, 5), textcoords="offset points", ha="center")
-    axes.set_yticks(range(len(rows)), rows)
-    axes.set_ylim(len(rows) - 0.5, -0.6)
-    axes.margins(x=0.12)
-    axes.set_xlabel("accuracy (%), 95 % interval")
-    axes.set_title(title)
-    axes.grid(axis="x", alpha=0.3)
-    axes.legend(loc="best")
-    return figure
 
 
 @styled

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.files.cells import NO_VALUE
 from clustering.files.tables import as_text
 from clustering.files.words import csv_lines
 from clustering.foundation.errors import InputError
@@ -17,6 +18,7 @@ from runs.labelling.label_config import NextConfig
 from runs.labelling.labeller import OPEN
 from runs.labelling.opening import labeller_of
 from runs.labelling.pile import Pile, read_pile
+from runs.own_data.own_config import name_problem
 
 ITEMS = ("id", "picture", "file", "path", "row", "item")
 LABELS = ("label", "class")
@@ -86,12 +88,18 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
     for number, cells in lines[1:]:
         line = f"labels: {path}: line {number}"
         name = cells[label].strip() if len(cells) > label else ""
+        if cell := next((cell for cell in cells if "\n" in cell and cell not in rows), ""):
+            raise InputError(f"{line}: the cell {cell[:40]!r} has a line break; close its quote, or remove it")
         if not name:
             continue
+        if problem := name_problem(name):
+            raise InputError(f"{line}: the name of a class {problem}")
         row = rows.get(cells[item], plain.get(_plain(cells[item]), OPEN))
         if row == OPEN:
             raise InputError(f"{line}: {cells[item]!r} is not in the pile; remove the line")
         name = known.get(name, name)
+        if name not in classes and name.lower() in NO_VALUE:
+            raise InputError(f"{line}: the label {name!r} may mean none; clear the cell, or name the class in classes=")
         if name not in classes:
             classes.append(name)
         place = classes.index(name)

@@ -57,9 +57,7 @@ def label(config: LabelConfig, store: Store, console: "Console", *, browse: bool
         session = Session(pile, labeller, folder, classes=names, batch_size=config.batch, say=console.note)
         try:
             _open(session, config, console, browse)
-            session.stop()
-            if session.predicted is None or session.predicted.number < session.answers.number:
-                session.label_now()
+            session.step(ask=False)
             for kind in ("csv", "parquet") if session.answers.number else ():
                 console.note(f"labels and predictions: {views.export(session, kind)}")
         finally:
@@ -131,7 +129,6 @@ def _open(session: Session, config: LabelConfig, console: "Console", browse: boo
     from runs.labelling.server import LOOPBACK, listen, serve
 
     opened, page = listen(session.folder, config.host, config.port)
-    session.start()
     pile = session.pile
     console.error(f"{len(pile):,} {pile.noun}s, {session.answers.number:,} answers so far: {session.folder}")
     console.error("press Ctrl-C to end the session; its page is")

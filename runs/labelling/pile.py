@@ -1,18 +1,17 @@
 """The items of a pile, with their features: pictures of a folder, rows of a table, or rows of a file of features."""
 
+import fnmatch
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.files.cells import numbers_of
 from clustering.files.picture_formats import PICTURES
 from clustering.files.regular import fingerprint_of_files
-from clustering.files.tables import is_parquet, read_table
+from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.fingerprint import fingerprint
 from fsl.features.arrays import read_features
@@ -22,8 +21,6 @@ from runs.labelling.label_config import PileConfig
 from runs.own_data.page import as_utf8
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from clustering.foundation.progress import Progress
     from fsl.features.image_encoder import ImageEncoder
 
@@ -109,7 +106,7 @@ def _pictures(config: PileConfig, store: Store, progress: "Progress") -> Pile:
 def _rows(config: PileConfig) -> Pile:
     content = fingerprint_of_files([config.place])
     is_csv = config.place.suffix.lower() in (".csv", ".tsv")
-    table = read_table(config.place).rows if is_csv else None
+    table = read_table(config.place) if is_csv else None
     features = _standardised(_numbers(config, table)) if table is not None else _features(config)
     pictures: Sequence[str | None] = [None] * len(features)
     columns: dict[str, Sequence[str]] = {}
@@ -141,30 +138,21 @@ def _features(config: PileConfig) -> NDArray[np.floating]:
     return _standardised(features) if all(part.shape[1] == 1 for part in parts) else features
 
 
-def _numbers(config: PileConfig, table: "pd.DataFrame") -> NDArray[np.floating]:
-    """(N, D) numbers of the columns `features` of a CSV file.
+def _numbers(config: PileConfig, table: TableFile) -> NDArray[np.floating]:
+    """(N, D) numbers of the columns `features` of a CSV file, NaN where a value is missing.
 
     Raises:
-        InputError: no column is given, one does not exist, or has a cell without a number.
+        InputError: no column is given, one does not exist, or has text or ambiguous numbers.
     """
     if not config.features:
         raise InputError(
             f"{config.place}: which columns are features? Choose with --features a,b,c or --features emb_*"
         )
-    names, numbers = list(table.columns), dict[str, NDArray[np.float64]]()
+    names = dict[str, None]()
     for pattern in config.features:
-        found = [name for name in names if name == pattern] or [name for name in names if fnmatchcase(name, pattern)]
-        if not found:
-            raise InputError(f"{config.place}: {unknown('column', pattern, names)}")
-        for name in found:
-            numbers[name] = column = numbers_of(table[name], comma=False)[0]
-            if np.isnan(column).any():
-                row = int(np.isnan(column).argmax())
-                raise InputError(
-                    f"{config.place}: column {name!r} has no number in row {row} ({table[name].iloc[row]!r}); fill it "
-                    "in, or choose other features"
-                )
-    return np.stack(list(numbers.values()), axis=1)
+        found = [pattern] if pattern in table.names else fnmatch.filter(table.names, pattern)
+        names |= dict.fromkeys(found or [pattern])
+    return np.stack([table.numbers(name) for name in names], axis=1)
 
 
 def _standardised(columns: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -179,19 +167,18 @@ def _standardised(columns: NDArray[np.floating]) -> NDArray[np.floating]:
     return scaled
 
 
-def _cells(config: PileConfig, table: "pd.DataFrame | None", name: str) -> list[str]:
+def _cells(config: PileConfig, table: TableFile | None, name: str) -> list[str]:
     """The cells of a column of the table, empty where a value is missing."""
-    if table is None and is_parquet(config.place):
+    if table is None:
         from pyarrow import parquet
 
         known = [str(column) for column in parquet.read_schema(config.place).names]
+        if name not in known:
+            raise InputError(f"{config.place}: {unknown('column', name, known)}")
+        frame = parquet.read_table(config.place, columns=[name]).to_pandas()
+        column = frame[name] if name in frame else frame.index.to_series()  # the names of rows are a column as well
     else:
-        known = [] if table is None else list(table.columns)
-    if name not in known:
-        raise InputError(f"{config.place}: {unknown('column', name, known)}")
-    if table is None:
-        table = parquet.read_table(config.place, columns=[name]).to_pandas()
-    column = table[name] if name in table else table.index.to_series()  # Parquet has the names of rows as a column
+        column = table.column(name)
     return ["" if missing else str(cell) for cell, missing in zip(column, column.isna(), strict=True)]
 
 

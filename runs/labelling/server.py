@@ -27,7 +27,6 @@ from runs.own_data.pictures import thumbnail
 from runs.record.server import address
 
 STATIC = Path(__file__).parent / "static"
-LARGEST_BODY = 1 << 20  # bytes
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -43,21 +42,21 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 Client = Annotated[str, Body(min_length=1, max_length=200)]
 
 
-def page_app(session: Session, *, token: str, host: str, port: int) -> FastAPI:
+def page_app(session: Session, *, token: str, host: str) -> FastAPI:
     """The application: the page, its files, and its interface in JSON.
 
     Args:
         session: the session.
         token: the secret that every request must carry.
-        host, port: where the server listens.
+        host: the address at which the server listens.
     """
     app = FastAPI(openapi_url=None)
     app.mount("/static", StaticFiles(directory=STATIC))
 
     @app.middleware("http")
     async def gate(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        refused = _refused(request, token, host, port)
-        reply = JSONResponse({"error": refused[1]}, refused[0]) if refused else await call_next(request)
+        refused = _refused(request, token, host)
+        reply = JSONResponse({"error": refused}, 403) if refused else await call_next(request)
         reply.headers.update(HEADERS)
         return reply
 
@@ -74,20 +73,24 @@ def page_app(session: Session, *, token: str, host: str, port: int) -> FastAPI:
         return views.state(session)
 
     @app.post("/api/answers")
-    def answers(client: Client, answers: Annotated[list[Given], Body(max_length=1000)]) -> Response:
-        saved, refused = session.answer(client, answers)
-        conflicts = [views.view(session, item) for item in refused]
-        facts = {"saved": saved, "conflicts": conflicts, "state": views.state(session)}
-        return JSONResponse(facts, status_code=409 if conflicts else 200)
+    def answers(client: Client, answers: Annotated[list[Given], Body(max_length=1000)]) -> dict[str, Any]:
+        saved, conflicts = session.answer(client, answers)
+        items = [views.view(session, one.id) for one in answers]
+        return {"saved": saved, "conflicts": conflicts, "items": items, "state": views.state(session)}
 
     @app.post("/api/undo")
-    def undo(client: Annotated[Client, Body(embed=True)]) -> dict[str, Any]:
-        item = session.undo(client)
-        return {"undone": None if item is None else views.view(session, item), "state": views.state(session)}
+    def undo(client: Client, count: Annotated[int, Body(ge=1, le=1000)] = 1) -> dict[str, Any]:
+        items = session.undo(client, count)
+        return {"items": [views.view(session, item) for item in items], "state": views.state(session)}
 
     @app.post("/api/classes")
-    def classes(client: Client, name: Annotated[str, Body()]) -> dict[str, Any]:
+    def classes(name: Annotated[str, Body(embed=True)]) -> dict[str, Any]:
         session.add_class(name)
+        return views.state(session)
+
+    @app.post("/api/step")
+    def step() -> dict[str, Any]:
+        session.step()
         return views.state(session)
 
     @app.get("/api/items")
@@ -96,8 +99,9 @@ def page_app(session: Session, *, token: str, host: str, port: int) -> FastAPI:
         order: Literal["likeliest", "doubtful"] = "likeliest",
         limit: Annotated[int, Query(ge=1, le=500)] = 50,
     ) -> dict[str, Any]:
+        session.step()
         total, found = views.members(session, name, order, limit)
-        return {"total": total, "items": found}
+        return {"total": total, "items": found, "state": views.state(session)}
 
     shown = functools.lru_cache(maxsize=1024)(thumbnail)
 
@@ -116,57 +120,38 @@ def page_app(session: Session, *, token: str, host: str, port: int) -> FastAPI:
     return app
 
 
-def _refused(request: Request, token: str, host: str, port: int) -> tuple[int, str] | None:
-    """Status and message for a request of another page or program, before its body is read; None for others."""
+def _refused(request: Request, token: str, host: str) -> str:
+    """Why a request of another page or program is refused, before its body is read; empty for others."""
     headers, path = request.headers, request.url.path
-    if not _is_own(headers.get("host", ""), host, port):
-        return 403, f"this page is at port {port} of its own address; open the address shown in the terminal"
+    if not _is_own(headers.get("host", ""), host):
+        return "this page has another address; open the one shown in the terminal"
     origin = headers.get("origin")
     other = origin is not None and origin != f"{request.url.scheme}://{headers['host']}"
     if other or (headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and path != "/"):
-        return 403, "requests of other pages are refused"
-    if request.method not in ("GET", "HEAD", "POST"):
-        return 405, "only GET and POST are possible"
+        return "requests of other pages are refused"
     given = [headers.get("x-label-token", "")]
     if path == "/" or path.startswith(IN_ADDRESS):
         given += parse_qs(request.url.query).get("token", [])
     has_token = any(hmac.compare_digest(one.encode(), token.encode()) for one in given)
-    if not path.startswith("/static/") and not has_token:
-        return 403, "wrong token; open the address shown in the terminal"
-    if request.method == "POST":
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return 415, "the content type must be application/json"
-        length = headers.get("content-length", "")
-        if not length.isdecimal():
-            return 411, "the length of the body must be given"
-        if int(length) > LARGEST_BODY:
-            return 413, f"the body exceeds {LARGEST_BODY:,} bytes; send fewer answers at a time"
-    return None
+    return "" if path.startswith("/static/") or has_token else "wrong token; open the address shown in the terminal"
 
 
-def _is_own(given: str, host: str, port: int) -> bool:
+def _is_own(given: str, host: str) -> bool:
     """Whether the header Host names this server, so that no other name leads a browser here.
 
     A server that listens at all addresses answers to numbers, which no other page can lead here, and to the name of
     this machine.
     """
     try:
-        parts = urlsplit(f"//{given}")
-        name, own_port = (parts.hostname or "").lower(), parts.port or 80
+        name = urlsplit(f"//{given}").hostname or ""
     except ValueError:
         return False
     known = name in (*LOOPBACK, host.lower())
-    if host in ("0.0.0.0", "::"):
-        known |= name == socket.gethostname().lower() or _is_number(name)
-    return known and own_port == port and parts.netloc == given and parts.username is None
-
-
-def _is_number(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+    if host in ("0.0.0.0", "::") and not known:
+        with contextlib.suppress(ValueError):
+            return bool(ipaddress.ip_address(name))
+        return name == socket.gethostname().lower()
+    return known
 
 
 def last_page(folder: Path) -> str:
@@ -215,7 +200,7 @@ def listen(folder: Path, host: str, port: int) -> tuple[socket.socket, str]:
 def serve(session: Session, opened: socket.socket, page: str, host: str) -> None:
     """Serve the page of a session until Ctrl-C."""
     token = page.partition("?token=")[2]
-    app = page_app(session, token=token, host=host, port=opened.getsockname()[1])
+    app = page_app(session, token=token, host=host)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=3, lifespan="off"
     )

@@ -8,14 +8,13 @@ import numpy as np
 
 from clustering.foundation.errors import InputError
 from runs.labelling.answers import Answers, Given
-from runs.labelling.journal import Answer, Journal, Line, NewClass, NotSaved, Shown
+from runs.labelling.journal import Answer, Journal, Line, NewClass, Shown
 from runs.labelling.labeller import NONE, OPEN, SKIPPED, Labeller, Predicted, Snapshot
 from runs.labelling.pile import Pile
 from runs.own_data.own_config import name_problem
 from runs.storage.locks import Say, silent
 
 JOURNAL = "journal.jsonl"
-RETRY = 5.0  # seconds until a step is taken again that could not be saved
 PLACES = {"open": OPEN, "none": NONE, "skipped": SKIPPED}
 
 
@@ -59,41 +58,57 @@ class Session:
         self.predicted: Predicted | None = None
         self._audit, self._selected = set[str](), set[str]()
         self.lock = threading.RLock()
-        self._wake = threading.Condition(self.lock)
-        self._wanted, self._working, self.closed = True, False, False
+        self._stepping = threading.Lock()  # held while the pile is labelled, when answers are still saved
+        self._known: tuple[int, int] | None = None  # numbers of answers and classes at the last step
         self.journal = Journal(folder / JOURNAL, say)
         for line in self.journal.lines:
             self._apply(line)
         self._check_pile(say)
         for name in classes:
             self.add_class(name)
-        self._worker = threading.Thread(target=self._work, name="labelling", daemon=True)
-
-    def start(self) -> None:
-        """Start to label in another thread."""
-        self._worker.start()
-
-    def label_now(self) -> None:
-        """Label the pile in this thread, without a next batch."""
-        self._take_step(self.snapshot()._replace(batch=0))
-
-    def stop(self) -> None:
-        """Wait until the present step ends; no other begins."""
-        with self._wake:
-            self.closed = True
-            self._wake.notify_all()
-        if self._worker.is_alive():
-            self._worker.join()
-
-    def close(self) -> None:
-        """Stop, and close the journal."""
-        self.stop()
-        self.journal.close()
 
     @property
-    def working(self) -> bool:
-        """Whether the pile is being labelled anew."""
-        return self._wanted or self._working
+    def stale(self) -> bool:
+        """Whether answers or classes have come since the pile was last labelled."""
+        return self._known != (self.answers.number, len(self.classes))
+
+    def step(self, *, ask: bool = True) -> None:
+        """Label the pile anew if it is stale, and choose the next batch if every item of this one is answered.
+
+        If the strategy fails, `problem` says why, and the next batch is drawn at random.
+
+        Args:
+            ask: whether to choose a next batch.
+
+        Raises:
+            NotSaved: the disk is full.
+        """
+        with self._stepping:
+            with self.lock:
+                if not self.stale:
+                    return
+                snapshot = self.snapshot()
+            if not ask:
+                snapshot = snapshot._replace(batch=0)
+            problem, predicted = None, self.predicted
+            try:
+                predicted, shown = self.labeller.step(snapshot)
+            except Exception as error:  # a strategy may raise any error; the page shows it, and labelling goes on
+                problem = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+                shown = self.labeller.random_step(snapshot)
+            with self.lock:
+                # Some items may have been answered meanwhile.
+                open_ones = {item for item in shown.batch if self.answers[item].state == "open"}
+                batch, drawn = ([item for item in items if item in open_ones] for items in (shown.batch, shown.drawn))
+                if predicted is not None or batch:
+                    self._write([shown.model_copy(update={"batch": batch, "drawn": drawn})])
+                self.predicted, self.problem = predicted, problem
+                self._known = snapshot.number, len(snapshot.classes)
+
+    def close(self) -> None:
+        """Close the journal, when no step is being taken."""
+        with self._stepping:
+            self.journal.close()
 
     def answer(self, client: str, given: Sequence[Given]) -> tuple[list[str], list[str]]:
         """Save answers; they are on the disk when this returns.
@@ -123,19 +138,20 @@ class Session:
                     conflicts.append(one.id)
                     continue
                 saved.append(one.id)
-            self._save(lines)
+            if lines:
+                self._write(lines)
             return saved, conflicts
 
-    def undo(self, client: str) -> str | None:
-        """Take back the last answer of a client that nobody has changed since; returns its item, None without one."""
+    def undo(self, client: str, count: int = 1) -> list[str]:
+        """Take back the last answers of a client that nobody has changed since; returns their items, newest first."""
+        undone = list[str]()
         with self.lock:
-            last = self.answers.last_of(client)
-            if last is None:
-                return None
-            item, before = last
-            again = Given(id=item, version=0, action=before.action, label=before.label)
-            self._save([self._line(again, client, undo=True)])
-            return item
+            while len(undone) < count and (last := self.answers.last_of(client)) is not None:
+                item, before = last
+                again = Given(id=item, version=0, action=before.action, label=before.label)
+                self._write([self._line(again, client, undo=True)])
+                undone.append(item)
+        return undone
 
     def add_class(self, name: str) -> None:
         """Add a class; one that exists is left as it is.
@@ -177,14 +193,6 @@ class Session:
         number, label = self.answers.number + 1 + place, given.label if given.action == "label" else None
         return Answer(number=number, id=given.id, action=given.action, label=label, client=client, undo=undo)
 
-    def _save(self, lines: Sequence[Answer]) -> None:
-        """Write answers, apply them, and label anew if the batch is complete, or other items have changed."""
-        if lines:
-            self._write(lines)
-            if any(line.id not in self.batch for line in lines) or not self._waits:
-                self._wanted = True
-                self._wake.notify_all()
-
     def _write(self, lines: Sequence[Line]) -> None:
         self.journal.append(lines)
         for line in lines:
@@ -216,40 +224,3 @@ class Session:
             )
         if lost:
             say(f"{lost:,} labelled pictures are gone or changed, and their labels are not used")
-
-    def _work(self) -> None:
-        while True:
-            with self._wake:
-                self._wake.wait_for(lambda: self._wanted or self.closed)
-                if self.closed:
-                    return
-                self._wanted, self._working = False, True
-                snapshot = self.snapshot()
-            self._take_step(snapshot)
-
-    def _take_step(self, snapshot: Snapshot) -> None:
-        problem, predicted = None, self.predicted
-        try:
-            predicted, shown = self.labeller.step(snapshot)
-        except Exception as error:  # a strategy may raise any error; the page shows it, and labelling goes on
-            problem = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-            shown = self.labeller.random_step(snapshot)
-        with self._wake:
-            self.problem = problem
-            try:
-                self._install(predicted, shown)
-            except NotSaved as error:
-                self.problem, self._wanted = str(error), True
-                if not self.closed:
-                    self._wake.wait(RETRY)
-            self._working = False
-
-    def _install(self, predicted: Predicted | None, shown: Shown) -> None:
-        """Show the result of a step, with the items that nobody has answered meanwhile."""
-        batch, drawn = (
-            [item for item in items if self.answers[item].state == "open"] for items in (shown.batch, shown.drawn)
-        )
-        if predicted is not None or batch:
-            self._write([shown.model_copy(update={"batch": batch, "drawn": drawn})])
-        self.predicted = predicted
-        self._wanted |= bool(shown.batch and not batch)

@@ -1,5 +1,7 @@
 """What the page shows of a session, as values for JSON, and the export of labels and predictions."""
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +18,34 @@ from runs.storage.disk import write_text
 from runs.storage.together import Output, write_together
 
 KEYS = "123456789qwertyiopadfghjklxcvbm"
-"""Keys of the classes, in their order; 0 is "none of these", and n, s, u and z are left for other actions."""
+"""Keys of the classes; 0 is "none of these", and n, s, u and z are left for other actions."""
+DIGITS = {"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
+
+
+def keys_of(classes: Sequence[str]) -> dict[str, str]:
+    """The key of each class, as far as there are keys.
+
+    A digit never means a class of another number: "zero" and "class 0" have the key 0, and "class 10" a letter. Other
+    classes have the next free key of `KEYS`.
+    """
+    numbers = {name: _number(name) for name in classes}
+    keys: dict[str, str] = {}
+    for name, number in numbers.items():
+        if len(number) == 1 and number not in keys.values():
+            keys[name] = number
+    free = [key for key in KEYS if key not in keys.values()]
+    for name in classes:
+        key = next((key for key in free if not (numbers[name] and key.isdigit())), "")
+        if name not in keys and key:
+            keys[name] = key
+            free.remove(key)
+    return keys
+
+
+def _number(name: str) -> str:
+    """The last number in the name of a class, or the word of a digit that it is; empty without."""
+    found = re.findall(r"\d+", name)
+    return found[-1] if found else str(DIGITS.get(name.lower(), ""))
 
 
 def state(session: Session) -> dict[str, Any]:
@@ -34,11 +63,11 @@ def state(session: Session) -> dict[str, Any]:
         return {
             "name": session.pile.name,
             "classes": list(session.classes),
-            "keys": dict(zip(session.classes, KEYS, strict=False)),
+            "keys": keys_of(session.classes),
             "total": len(session.pile),
             **{name: states.count(name) for name in STATES.values() if name != "open"},
             "version": session.answers.number,
-            "working": session.working,
+            "stale": session.stale,
             "problem": session.problem,
             "hint": session.labeller.hint,
             "by_class": [{"name": name, "labelled": one, "predicted": other} for name, one, other in counts],
@@ -77,7 +106,8 @@ def members(session: Session, name: str, order: str, limit: int) -> tuple[int, l
         name: the class; empty for the items that were answered as none of the classes.
         order: "likeliest": items without a label that are predicted as the class, the most probable first; "doubtful":
             those and the items with this label, the least probable first, of a label as the other labels predict it.
-        limit: how many of them to return. Items of the present batch that wait for their answer are left out.
+        limit: how many of them to return. Items of the present batch that wait for their answer are left out, and the
+            probabilities, which order the items but are not calibrated.
 
     Raises:
         InputError: there is no such class.
@@ -101,9 +131,7 @@ def members(session: Session, name: str, order: str, limit: int) -> tuple[int, l
             sure[expected] = predicted.probabilities[expected, place]
         rows = np.flatnonzero(expected if name and order == "likeliest" else expected | labelled)
         rows = rows[np.argsort(-sure[rows] if order == "likeliest" else sure[rows], kind="stable")]
-        return len(rows), [
-            {**view(session, session.pile.ids[row]), "sure": float(sure[row])} for row in rows[:limit].tolist()
-        ]
+        return len(rows), [view(session, session.pile.ids[row]) for row in rows[:limit].tolist()]
 
 
 def export(session: Session, kind: Literal["csv", "parquet"]) -> Path:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +14,27 @@ from clustering.datasets.table import Contents
 from clustering.evaluation.profiles import Profile, agreement, principal_plane, profiles
 from clustering.files.cells import date_of
 from clustering.foundation.streams import stream
+from runs.cache import Store
 from runs.figures.style import new_figure, series, styled
-from runs.own_data.page import columns_used, number, of_frame, percent, picture
+from runs.own_data.page import (
+    Written,
+    as_utf8,
+    columns_used,
+    csv_of,
+    number,
+    of_frame,
+    output_path,
+    percent,
+    picture,
+    write_table,
+)
+from runs.own_data.tables import FOLDER, OF_PICTURES
 from runs.report.sections import Item, Section, Table
+from runs.stages.clustering.results import Clustered, named_clusters
+from runs.stages.clustering.stage import points_of
+from runs.stages.clustering.trials import known_labels
+from runs.stages.lineage import short
+from runs.storage.disk import write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,6 +78,35 @@ class Found:
     def called(self, cluster: int) -> str:
         """The number of a cluster, and its name if it has one."""
         return f"{cluster} ({self.names[cluster]})" if 0 <= cluster < len(self.names) else str(cluster)
+
+
+def write_clusters(result: Clustered, store: Store, command: str) -> Written:
+    """Write the rows and the page of a clustered table. With known labels, clusters have their names in the rows, and
+    numbers with names on the page.
+
+    Args:
+        result: the result of a config with dataset=table.
+        store: the store, for the default folder.
+        command: the command line that produces this result.
+    """
+    config, trials = result.config, result.trials
+    table = config.dataset.build()
+    contents: Contents = table.contents()
+    labels = trials.labels[trials.chosen].astype(np.int64)
+    confidence = np.full(len(labels), np.nan) if trials.confidence is None else trials.confidence
+    known = None if config.asked_labels() is None else known_labels(config, table.read())
+    found = Found(
+        contents=contents,
+        labels=labels,
+        others=[trials.labels[i].astype(np.int64) for i in np.flatnonzero(trials.given) if i != trials.chosen],
+        requested=result.n_clusters,
+        given=0 if known is None else int(known.known.sum()),
+        names=() if known is None else known.class_names,
+    )
+    added = {"cluster": named_clusters(labels, known), "confidence": np.round(confidence.astype(np.float32), 4)}
+    facts = {"starts": str(int(trials.given.sum()))}
+    parts = {"title": "Groups in ", **clusters_page(found)}
+    return write_table(result, contents, store, added, command, facts, parts)
 
 
 def clusters_page(found: Found) -> dict[str, Any]:
@@ -162,3 +210,17 @@ def scatter(plane: NDArray[np.floating], labels: NDArray[np.integer], clusters: 
     axes.plot(*plane[labels < 0].T, ".", color="0.6", markersize=3)
     axes.set(xticks=[], yticks=[])
     return figure
+
+
+def write_picture_clusters(result: Clustered, store: Store) -> Path:
+    """Write file, cluster and confidence of each picture. With given labels, clusters have the names of their classes,
+    otherwise numbers."""
+    config, data, trials = result.config, points_of(result.config), result.trials
+    clusters = named_clusters(trials.labels[trials.chosen].astype(np.int64), known_labels(config, data)).tolist()
+    confidence = np.full(len(clusters), np.nan) if trials.confidence is None else trials.confidence
+    columns = [as_utf8(name) for name in data.names], [as_utf8(str(cluster)) for cluster in clusters], confidence
+    name = f"{FOLDER}-{short(config.method)}-{result.n_clusters}-{result.key[:6]}.csv"
+    path = output_path(config.output, store, "clusters", name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, csv_of(pd.DataFrame(dict(zip(OF_PICTURES, columns, strict=True))), 4))
+    return path

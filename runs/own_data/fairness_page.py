@@ -1,6 +1,6 @@
 """The page about the fairness of the clusters of a user's own table: the groups in each cluster, and the cost."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 from clustering.datasets.table import Contents
 from clustering.evaluation.profiles import relabelled_like
 from fairness.by_group import ALL, ByGroup
-from fairness.groups import Groups
+from fairness.datasets.table import Table
+from fairness.groups import Groups, groups_of
+from runs.cache import Store
 from runs.own_data.clusters_page import columns_section
-from runs.own_data.page import named, of_frame, percent
+from runs.own_data.page import Written, named, of_frame, percent, write_table
 from runs.report.sections import Item, Section
+from runs.stages.fair.results import FairResult
+from runs.stages.fair.stage import knows_groups
 
 MEANING = (
     "Fair means here that every cluster has about the same share of each group. It does not mean that a decision based "
@@ -64,6 +68,62 @@ class FairClusters:
         shares["called"] = shares["attribute"].replace("", "(no name)") + " = " + shares["group"].astype(str)
         shares = shares.iloc[np.argsort(group, kind="stable")]
         return shares[shares["cluster"] != ALL]
+
+
+def write_fair_clusters(result: FairResult, store: Store, command: str) -> Written:
+    """Write the rows and the page of a table with fair clusters.
+
+    Args:
+        result: the result of a config with dataset=table.
+        store: the store, for the default folder.
+        command: the command line that produces this result.
+    """
+    config, found = result.config, result.found
+    table: Table = config.dataset.build()
+    data, aware = table.read(), knows_groups(config.method.kind)
+    positive = np.flatnonzero(found.weights > 0)  # a single given weight is the selected one
+    place = int(positive[0]) if config.fairness_weight is not None and len(positive) == 1 else found.chosen
+    price, weights = float(found.price[place]) if aware else np.nan, None
+    if not np.isnan(found.weights).any():
+        weights = pd.DataFrame(
+            {
+                "fairness_weight (* this page)": [
+                    f"{weight:.4g}{' *' * (row == place)}" for row, weight in enumerate(found.weights)
+                ],
+                "price": [f"{one:.4g}" for one in found.price],
+                "fairness error": [f"{one:.4g}" for one in found.fairness_error],
+                "least balance": [f"{one:.3f}" for one in found.balance_min],
+                "groups missing": found.absent,
+                "clusters without rows": result.n_clusters - found.clusters,
+                "converged": np.where(found.converged, "yes", "no"),
+            }
+        )
+    clusters = FairClusters(
+        contents=table.contents(),
+        requested=result.n_clusters,
+        groups=_groups_of(result, data.sensitive, len(data.values)),
+        labels=found.labels[place].astype(np.int64),
+        unfair=found.labels[0].astype(np.int64) if found.weights[0] == 0 else None,
+        aware=aware,
+        settled=bool(found.converged[place]),
+        weights=weights,
+    )
+    facts = {
+        "fairness error": f"{found.fairness_error[place]:.4g} (sum of KL over clusters, in nats)",
+        **({} if np.isnan(price) else {"price of fairness": f"{price:.4g} of the objective without"}),
+        "minimum balance": f"{found.balance_min[place]:.3f} (whole table {found.data_balance:.3f})",
+    }
+    parts = {"title": "Fair clusters in " if aware else "Groups in the clusters of ", **fairness_page(clusters)}
+    return write_table(result, clusters.contents, store, {"cluster": clusters.labels}, command, facts, parts)
+
+
+def _groups_of(result: FairResult, sensitive: Any, rows: int) -> Groups:
+    """The groups of the sensitive columns, or of their combinations, with their target."""
+    crossed = bool(result.config.method.options.get("intersectional"))
+    groups = replace(groups_of(sensitive, rows, intersectional=crossed), target=result.found.target)
+    if not groups.crossed:
+        return groups
+    return replace(groups, names=tuple(map(" / ".join, groups.names)), attributes=(" / ".join(groups.crossed),))
 
 
 def fairness_page(found: FairClusters) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import io
 import os
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from clustering.files.tables import as_text
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.config.groups import Choice, comment
+from runs.config.overrides import spell
 from runs.report.rendering import environment
 from runs.report.sections import Column, Table
 from runs.stages.lineage import short
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from clustering.datasets.table import Contents
+    from runs.stages.clustering.results import Clustered
+    from runs.stages.fair.results import FairResult
 
 PAGE_MARK = b'<meta name="generator" content="transduce">'  # contained in every page
 PIXELS = 150  # per inch of a picture
@@ -80,6 +83,49 @@ def write_page(rows: Path, write_rows: Callable[[Path], object], page: Mapping[s
     shown = Output(place, "output=FILE", lambda path: write_text(path, html))
     write_together([Output(rows, "output=FILE", write_rows), shown, *others])
     return Written(rows, place)
+
+
+def write_table(
+    result: "Clustered | FairResult",
+    contents: "Contents",
+    store: "Store",
+    added: Mapping[str, Any],
+    command: str,
+    facts: Mapping[str, str],
+    parts: dict[str, Any],
+) -> "Written":
+    """Write the rows of a clustered table with the added columns, and its page: both of them, or none.
+
+    Args:
+        result: the clustering.
+        contents: the table.
+        store: the store, for the default folder.
+        added: the added columns.
+        command: the command line that produces this result.
+        facts: technical facts besides those of every clustering.
+        parts: title, introduction, warnings and sections of the page.
+    """
+    config, file = result.config, contents.file
+    stem, ending = stem_and_ending(file.path)
+    name = f"{stem}-{short(config.method)}-{result.n_clusters}-{result.key[:6]}{ending}"
+    rows = output_path(config.output, store, "clusters", name)
+    page = {
+        **parts,
+        "title": parts["title"] + file.path.name,
+        "method": method_name(config.method),
+        "command": command,
+        "facts": {
+            "rows with their clusters": rows.name,
+            "run in MLflow": result.run_id,
+            "identity": result.key,
+            "seed": str(config.seed),
+            "columns": "not scaled" if config.dataset.options["scale"] is None else "in their standard deviations",
+            **facts,
+            "settings": spell(config.method.options),
+        },
+    }
+    written = write_page(rows, lambda path: file.save(path, added, contents.rows), page)
+    return replace(written, columns=columns_used(contents))
 
 
 def output_path(output: str | None, store: Store, folder: str, name: str) -> Path:

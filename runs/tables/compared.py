@@ -51,7 +51,7 @@ def show(comparisons: Sequence[Comparison], said: Console, *, by_class: bool) ->
 def save(comparisons: Sequence[Comparison], name: str, store: "Store", said: Console, *, by_class: bool) -> None:
     """Write the Markdown, LaTeX, CSV and picture of comparisons into `results/tables`."""
     from runs.figures import style
-    from runs.figures.differences import differences_figure
+    from runs.figures.intervals import differences_figure
     from runs.storage.disk import write_text
 
     store.tables.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,5 @@
 """Piles to label, and a client of the page."""
 
-import time
-
 import numpy as np
 
 from fsl.extra.smoothed_ridge import SmoothedRidge
@@ -31,7 +29,7 @@ def small_pile(n=60, mark="id", is_folder=False):
 
 
 def opened(folder, pile=None, **options):
-    """A session that is not started: nothing is labelled unless a test asks for it."""
+    """A session, in which nothing is labelled yet."""
     pile = pile or small_pile()
     labeller = Labeller(pile.features, SmoothedRidge())
     return Session(pile, labeller, folder, **{"classes": CLASSES, **options})
@@ -50,16 +48,10 @@ def given(item, version, action, label=None):
     return Given(id=item, version=version, action=action, label=label)
 
 
-def settled(session):
-    """The session when it has labelled everything that it was given."""
-    end = time.monotonic() + 60
-    while session.working:
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    return session
-
-
 def label_batches(session, number):
+    """Label batches, and the pile anew after each."""
+    session.step()
     for _ in range(number):
-        label(settled(session), *session.batch)
-    return settled(session)
+        label(session, *session.batch)
+        session.step()
+    return session

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 from fsl.evaluation.scores import half_width
-from runs.figures.lines import differences, lines_figure
-from runs.figures.quickstart import accuracy_figure, descent_figure
+from runs.figures.intervals import intervals_figure
+from runs.figures.lines import differences, lines_figure, summary
+from runs.figures.quickstart import descent_figure
 from runs.figures.style import COLOURS
 
 TRACE = np.array([[1.0, 2.0, 9.0], [0.5, 0.25, 0.125], [0.0, 0.0, 0.0]])  # (steps, tasks)
@@ -24,13 +25,21 @@ def tidy(*rows, quantity="accuracy (%)"):
     return pd.DataFrame(rows, columns=["panel", "line", "x", "pair", "value"]).assign(quantity=quantity)
 
 
-def test_bars_of_accuracies_are_their_intervals():
-    cells = [("a", 60, 5), ("b", 70, 1)]
-    frame = pd.DataFrame(cells, columns=["row", "accuracy", "half_width"]).assign(column="1-shot")
-    (axes,) = accuracy_figure(frame, "title").axes
-    (bars,) = axes.containers
-    np.testing.assert_allclose(bars[0].get_xdata().tolist(), [60, 70])
-    np.testing.assert_allclose(ends(bars), [[55, 65], [69, 71]])
+def drawn(frame):
+    return summary(frame, "deviation")
+
+
+def test_intervals_are_those_of_the_frame():
+    columns = ["row", "series", "mean", "low", "high", "outer", "filled"]
+    cells = [("a", "1-shot", 60, 55, 66, 7, True), ("b", "1-shot", 70, 69, 71, np.nan, False)]
+    (axes,) = intervals_figure(pd.DataFrame(cells, columns=columns), "accuracy", "title").axes
+    thick, thin = axes.containers[:2]
+    np.testing.assert_allclose(ends(thick), [[55, 66], [69, 71]])
+    np.testing.assert_allclose(thin[2][0].get_segments()[0][:, 0], [53, 67])
+    (dots,) = [drawn for drawn in axes.collections if len(drawn.get_offsets()) == 2]
+    np.testing.assert_allclose(dots.get_offsets(), [[60, 0], [70, 1]])
+    assert [face.min() < 1 for face in dots.get_facecolor()] == [True, False]
+    assert [text.get_text() for text in axes.texts] == ["60.0", "70.0"]
 
 
 @pytest.mark.parametrize(
@@ -43,7 +52,7 @@ def test_bars_of_accuracies_are_their_intervals():
 )
 def test_bars_along_a_setting(kind, below, above):
     frame = tidy(*(("data", "a", 1.0, seed, value) for seed, value in enumerate([1, 2, 4])))
-    (axes,) = lines_figure(frame, "weight", bars=kind).axes
+    (axes,) = lines_figure(summary(frame, kind), "weight").axes
     (bars,) = axes.containers
     np.testing.assert_allclose(list(bars[0].get_ydata()), [7 / 3])
     np.testing.assert_allclose(ends(bars), [[7 / 3 - below, 7 / 3 + above]])
@@ -71,7 +80,7 @@ def test_a_panel_for_each_and_a_power_of_two_for_what_is_one():
     frame = tidy(
         *(("one", "a", 0.25, 1, 50), ("one", "a", 0.5, 1, 60)), *(("two", "b", 1.0, 1, 50), ("two", "b", 1.0, 2, 70))
     )
-    figure = lines_figure(frame, {"one": "step", "two": "penalty"}, logarithmic=True)
+    figure = lines_figure(drawn(frame), {"one": "step", "two": "penalty"}, logarithmic=True)
     assert [axes.get_xlabel() for axes in figure.axes] == ["step", "penalty"]
     assert [axes.get_title() for axes in figure.axes] == ["one", "two"]
     assert all(axes.get_xscale() == "log" for axes in figure.axes)
@@ -83,18 +92,18 @@ def test_a_panel_for_each_and_a_power_of_two_for_what_is_one():
 def test_panels_of_quantities_and_of_a_long_row():
     """A panel without the second quantity has its axis above; five panels of one quantity take two rows."""
     energy = tidy(("one", "a", 1.0, 1, 3), ("two", "a", 1.0, 1, 4), quantity="energy")
-    figure = lines_figure(pd.concat([energy, tidy(("one", "a", 1.0, 1, 50))]), "weight")
+    figure = lines_figure(drawn(pd.concat([energy, tidy(("one", "a", 1.0, 1, 50))])), "weight")
     assert [axes.get_ylabel() for axes in figure.axes] == ["energy", "", "accuracy (%)", ""]
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "weight", "weight", ""]
     assert [axes.axison for axes in figure.axes] == [True, True, True, False]
-    five = lines_figure(tidy(*((f"panel {i}", "a", 1.0, 1, i) for i in range(5))), "weight").axes
+    five = lines_figure(drawn(tidy(*((f"panel {i}", "a", 1.0, 1, i) for i in range(5)))), "weight").axes
     assert [axes.get_title() for axes in five if axes.axison] == [f"panel {i}" for i in range(5)]
     assert [axes.get_xlabel() for axes in five[:5]] == ["", "weight", "weight", "weight", "weight"]
 
 
 def test_all_names_stand_in_the_picture():
     names = ("XSDC", "K-means, linear", "K-means, inverse covariance", "K-means, gaussian")
-    figure = lines_figure(tidy(*(("digits", name, 50.0, 1, 50) for name in names)), "known labels")
+    figure = lines_figure(drawn(tidy(*(("digits", name, 50.0, 1, 50) for name in names))), "known labels")
     (legend,) = figure.legends
     figure.canvas.draw()
     box = legend.get_window_extent()

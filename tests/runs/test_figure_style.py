@@ -1,40 +1,8 @@
 """How figures look: told apart without colour, read in print, and never half a file."""
 
-import itertools
-
-import numpy as np
 import pytest
 
 from runs.figures.style import COLOURS, FORMATS, LINES, MARKERS, new_grid, save, save_for_print, series, styled
-
-# Machado, Oliveira and Fernandes 2009: what is left of linear RGB without one kind of cones.
-BLINDNESS = {
-    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
-    "none": np.eye(3),
-}
-TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-
-
-def lab(colour, kind="none"):
-    """CIELAB of "#rrggbb" as someone with that kind of colour vision sees it."""
-    encoded = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(np.asarray(BLINDNESS[kind]) @ linear, 0, 1)
-    x, y, z = np.cbrt(np.maximum(TO_XYZ @ seen / [0.9505, 1.0, 1.089], 1e-4))
-    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
-
-
-@pytest.mark.parametrize("kind", BLINDNESS)
-def test_colours_stay_apart(kind):
-    """2.3 is what can just be seen (CIE 1976)."""
-    for one, other in itertools.combinations(COLOURS, 2):
-        assert np.linalg.norm(lab(one, kind) - lab(other, kind)) > 10, (one, other)
-
-
-def test_the_first_two_series_stay_apart_in_grey():
-    assert abs(lab(COLOURS[0])[0] - lab(COLOURS[1])[0]) > 20
 
 
 def test_every_series_has_its_own_marker_and_line():

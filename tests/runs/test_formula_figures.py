@@ -1,6 +1,5 @@
 """Figures of formulas alone: curves against loops, and what their captions say of them."""
 
-import itertools
 import json
 import math
 
@@ -62,22 +61,6 @@ def test_the_lines_are_the_values() -> None:
             np.testing.assert_array_equal(line.get_ydata(), values)
 
 
-def test_entropies_are_as_their_caption_says() -> None:
-    (curves,) = formulas.entropies().values()
-    values = list(curves.values())
-    assert all((after <= before + 1e-12).all() for before, after in itertools.pairwise(values))
-    assert [entropy[499] for entropy in values] == pytest.approx([math.log(2)] * len(values))
-    assert all(entropy[0] < entropy[10] < entropy[100] for entropy in values)
-
-
-def test_losses_of_a_known_class_are_as_their_caption_says() -> None:
-    for entropy, known in (plot.values() for plot in formulas.supervised().values()):
-        np.testing.assert_allclose(entropy, np.minimum(known, known[::-1]))
-        np.testing.assert_allclose(entropy[499:], known[499:])
-    p = FIRST
-    np.testing.assert_allclose(formulas.supervised()["order ∞"]["entropy"], -np.log(np.maximum(p, 1 - p)))
-
-
 @pytest.mark.parametrize("order", formulas.SIMPLEX_ORDERS)
 def test_losses_of_three_classes_are_as_their_caption_says(order: float) -> None:
     p = formulas.predictions()
@@ -95,16 +78,6 @@ def test_losses_of_three_classes_are_as_their_caption_says(order: float) -> None
     edge = formulas.known_loss(np.array([[0.501, 0.499, 0], [0.499, 0.501, 0], [0.334, 0.333, 0.333]]), order)
     assert edge[1] - edge[0] > 0.4, "a jump at the border"
     assert edge[2] == pytest.approx(math.log(3), abs=0.01), "none at the centre"
-
-
-def test_divergences_are_as_their_caption_says() -> None:
-    (ahead, behind, *_), (_, linear, forward, constant) = (plot.values() for plot in formulas.divergences().values())
-    p = FIRST
-    assert ahead[0] - ahead[9] == pytest.approx(0.9 * math.log(10), abs=0.01), "a tenth of p adds 0.9 log 10"
-    assert behind.max() < -math.log(0.1)
-    np.testing.assert_allclose(constant, math.log(2))
-    assert p[forward.argmin()] == 0.5
-    np.testing.assert_allclose(np.diff(linear, n=2), 0, atol=1e-12)
 
 
 @pytest.mark.usefixtures("blank_pictures")

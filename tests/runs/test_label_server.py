@@ -10,8 +10,8 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
-from runs.labelling.server import HEADERS, LARGEST_BODY, STATIC, _is_own, last_page, listen, page_app
-from tests.runs.labelling import opened, settled, small_pile
+from runs.labelling.server import HEADERS, STATIC, last_page, listen, page_app
+from tests.runs.labelling import opened, small_pile
 
 TOKEN = "t" * 43
 HOST = "127.0.0.1:8765"
@@ -25,14 +25,13 @@ def session(tmp_path):
     (tmp_path / "secret.txt").write_text("secret")
     pile.pictures[0] = str(file)
     made = opened(tmp_path, pile)
-    made.start()
-    yield settled(made)
-    made.close()
+    made.step()
+    return made
 
 
 @pytest.fixture
 def client(session):
-    app = page_app(session, token=TOKEN, host="127.0.0.1", port=8765)
+    app = page_app(session, token=TOKEN, host="127.0.0.1")
     return TestClient(app, base_url=f"http://{HOST}", headers={"X-Label-Token": TOKEN})
 
 
@@ -53,27 +52,26 @@ def test_state_and_answers(client, session):
     assert (reply.json()["saved"], reply.json()["conflicts"]) == ([item], [])
     assert reply.json()["state"]["labelled"] == 1
     undone = client.post("/api/undo", json={"client": "a"}).json()
-    assert (undone["undone"]["id"], undone["undone"]["state"], undone["state"]["labelled"]) == (item, "open", 0)
-    assert client.post("/api/undo", json={"client": "a"}).json()["undone"] is None
+    assert ([(one["id"], one["state"]) for one in undone["items"]], undone["state"]["labelled"]) == (
+        [(item, "open")],
+        0,
+    )
+    assert client.post("/api/undo", json={"client": "a"}).json()["items"] == []
 
 
 def test_an_answer_to_an_old_version_is_refused_with_the_newer_one(client):
     assert answer(client, "id-0", who="a").status_code == 200
     reply = answer(client, "id-0", label="dog", who="b")
-    assert reply.status_code == 409
-    assert reply.json()["saved"] == []
-    assert (reply.json()["conflicts"][0]["label"], reply.json()["conflicts"][0]["version"]) == ("cat", 1)
-    assert answer(client, "id-0", label="dog", who="b", version=1).status_code == 200
+    assert (reply.json()["saved"], reply.json()["conflicts"]) == ([], ["id-0"])
+    assert [(item["label"], item["version"]) for item in reply.json()["items"]] == [("cat", 1)]
+    assert answer(client, "id-0", label="dog", who="b", version=1).json()["saved"] == ["id-0"]
 
 
 def test_new_classes_and_lists_by_class(client, session):
-    assert client.post("/api/classes", json={"client": "a", "name": " <b>new</b> "}).json()["classes"][-1] == (
-        "<b>new</b>"
-    )
-    assert client.post("/api/classes", json={"client": "a", "name": " "}).status_code == 400
+    assert client.post("/api/classes", json={"name": " <b>new</b> "}).json()["classes"][-1] == ("<b>new</b>")
+    assert client.post("/api/classes", json={"name": " "}).status_code == 400
     for item in list(session.batch):
         answer(client, item, label=("cat", "dog", "eel")[int(item[3:]) % 3])
-    settled(session)
     found = client.get("/api/items", params={"class": "cat", "limit": 2}).json()
     assert len(found["items"]) == 2 < found["total"]
     assert client.get("/api/items", params={"class": "cow"}).status_code == 400
@@ -82,10 +80,9 @@ def test_new_classes_and_lists_by_class(client, session):
         f"id-{row}" for row in range(0, 60, 3) if f"id-{row}" not in {*session.batch, *session.answers.entries()}
     )
     answer(client, wrong, label="dog")  # a cat
-    settled(session)
     doubtful = client.get("/api/items", params={"class": "dog", "order": "doubtful"}).json()["items"]
     assert doubtful[0]["id"] == wrong
-    assert doubtful[0]["sure"] < 0.5
+    assert not client.get("/api/state").json()["stale"]  # the list is of the newest predictions
 
 
 def test_the_page_finds_its_modules(client):
@@ -152,9 +149,8 @@ def test_the_token_in_the_address_opens_the_page_but_answers_nothing(client):
     "headers",
     [
         {"Host": "evil.example:8765"},
-        {"Host": "127.0.0.1:80"},
         {"Host": "127.0.0.1.evil.example:8765"},
-        {"Host": "me@127.0.0.1:8765"},
+        {"Host": "[::1"},
         {"Host": ""},
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
@@ -170,16 +166,6 @@ def test_requests_of_other_pages_are_refused(client, session, headers):
     assert session.answers.number == 0
 
 
-def test_own_names_are_accepted(client):
-    for host in (HOST, "localhost:8765", "[::1]:8765"):
-        assert client.get("/api/state", headers={"Host": host, "Origin": f"http://{host}"}).status_code == 200
-
-
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
-def test_answers_are_json(client, kind):
-    assert client.post("/api/undo", content=b'{"client": "a"}', headers={"Content-Type": kind}).status_code == 415
-
-
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -191,19 +177,12 @@ def test_answers_are_json(client, kind):
         (b'{"client": "a", "answers": [{"id": "id-0", "version": 0, "action": "label", "label": "cow"}]}', 400),
         (b'{"client": "a", "answers": [{"id": "id-99", "version": 0, "action": "skip"}]}', 400),
         (b'{"client": "", "answers": []}', 422),
-        (b" " * (LARGEST_BODY + 1), 413),
     ],
 )
 def test_wrong_bodies(client, session, body, status):
     reply = client.post("/api/answers", content=body, headers={"Content-Type": "application/json"})
     assert reply.status_code == status
     assert session.answers.number == 0
-
-
-def test_a_large_body_without_its_length(client):
-    pieces = (b" " * 100_000 for _ in range(20))
-    headers = {"Content-Type": "application/json"}
-    assert client.post("/api/undo", content=pieces, headers=headers).status_code == 411
 
 
 def test_a_full_disk(client, session, monkeypatch):
@@ -240,11 +219,14 @@ def test_the_secret_is_kept_in_a_file_of_its_owner(tmp_path):
 @pytest.mark.parametrize(
     ("host", "known", "others"),
     [
-        ("127.0.0.1", ["localhost:8765", "127.0.0.1:8765", "[::1]:8765"], ["evil.example:8765", "localhost:80"]),
+        ("127.0.0.1", ["localhost:8765", "127.0.0.1:8765", "[::1]:8765"], ["evil.example:8765"]),
         ("192.168.1.5", ["192.168.1.5:8765", "localhost:8765"], ["evil.example:8765", "192.168.1.6:8765"]),
-        ("0.0.0.0", ["192.168.1.6:8765", "[::1]:8765"], ["evil.example:8765", "user@10.0.0.1:8765"]),
+        ("0.0.0.0", ["192.168.1.6:8765", "[::1]:8765"], ["evil.example:8765"]),
     ],
 )
-def test_only_names_of_this_server_are_answered(host, known, others):
-    assert all(_is_own(name, host, 8765) for name in known)
-    assert not any(_is_own(name, host, 8765) for name in others)
+def test_only_names_of_this_server_are_answered(session, host, known, others):
+    client = TestClient(page_app(session, token=TOKEN, host=host), headers={"X-Label-Token": TOKEN})
+    for names, status in ((known, 200), (others, 403)):
+        for name in names:
+            headers = {"Host": name, "Origin": f"http://{name}"}
+            assert client.get("/api/state", headers=headers).status_code == status, name

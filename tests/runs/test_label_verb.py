@@ -12,6 +12,8 @@ import pandas as pd
 import pytest
 
 from runs.cli import main
+from runs.labelling.next_items import read_labels
+from runs.labelling.pile import Pile
 from tests.runs.children import started, until
 
 
@@ -73,6 +75,45 @@ def test_the_next_items_of_every_kind_of_pile(here, capsys, pile):
     assert len(ids(ends(capsys, "next", *pile, "--csv").out)) == 20  # without labels
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id;label\r\n0;a\r\n1;b\r\n",
+        "\ufeffid;label\r\n0;a\r\n1;b\r\n",
+        "sep=;\r\nid;label\r\n0;a\r\n1;b\r\n",
+        "sep=\t\nid\tlabel\n0\ta\n1\tb\n",
+        'note;id;label\n"a, b, c";0;a\n"d, e";1;b\n',
+        '"note; or, none",id,label\n"x;y;z",0,a\n,1,b\n',
+        "Row,Class\n0.0,a\n1.00,b\n",
+        "label,id\na,0\nb,1\n,2\n",
+    ],
+)
+def test_labels_as_spreadsheets_save_them(here, capsys, text):
+    (here / "labels.csv").write_bytes(text.encode())
+    said = ends(capsys, "next", "features.npy", "labels.csv", "-n", "38", "--json")
+    rows = json.loads(said.out)
+    assert {row["id"] for row in rows}.isdisjoint("01")
+    assert {row["predicted"] for row in rows} == {"a", "b"}
+
+
+@pytest.mark.parametrize(("id", "stored"), [("e\u0301/\u00e0.png", "\u00e9/a\u0300.png"), ("sub\\4.png", "sub/4.png")])
+def test_ids_as_other_systems_write_them(here, id, stored):
+    names = [f"{row}.png" for row in range(4)] + ["4.png", stored]
+    pile = Pile("p", tuple(names), tuple(names), np.zeros((6, 1), np.float32), is_folder=True, pictures=[None] * 6)
+    (here / "labels.csv").write_text(f"file,label\n{id},a\n")
+    assert read_labels(here / "labels.csv", pile, []).tolist() == [-1] * 5 + [0]
+
+
+def test_numbers_of_a_table_are_not_guessed(here, capsys):
+    lines = [f"{row % 2},{row % 3};{1 + row % 5}.{row % 7}00" for row in range(30)]
+    (here / "european.csv").write_text("a;b\n" + "\n".join(lines))
+    assert len(ids(ends(capsys, "next", "european.csv", "--features", "a", "--csv").out)) == 20
+    said = ends(capsys, "next", "european.csv", "--features", "a,b", code=2).err
+    assert "column 'b' has values such as 1.000, whose point may group thousands" in said
+    (here / "american.csv").write_text('a,b\n1,"1,234"\n2,"5,678"\n')
+    assert "column 'b' has text in row 1" in ends(capsys, "next", "american.csv", "--features", "*", code=2).err
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_units_of_columns_do_not_matter(here, capsys, suffix):
     frame = pd.read_csv("table.csv")
@@ -92,6 +133,12 @@ def test_units_of_columns_do_not_matter(here, capsys, suffix):
         ("id,label\n0,a\n99,b\n", "line 3: '99' is not in the pile"),
         ("id,label\n0,a\n0,b\n", "line 3: '0' has another label above"),
         ("sep=;\nid;label\n0;a\n99;b\n", "line 4: '99' is not in the pile"),
+        ('id;label\n0;"a\n1;b\n2;a\n', "line 4: the cell 'a\\n1;b\\n2;a\\n' has a line break; close its quote"),
+        ('id,label\n"0,a\n1,b\n2,a\n', "has a line break; close its quote"),
+        ("id,label\n0,a\n1,nan\n", "line 3: the label 'nan' may mean none; clear the cell, or name the class"),
+        ("id,label\n0,a\n1,None\n", "line 3: the label 'None' may mean none"),
+        ("id,label\n1 000,a\n", "line 2: '1 000' is not in the pile"),
+        ("id,label\n0,a\x07\n", "line 2: the name of a class must have 1 to 200 printable"),
     ],
 )
 def test_wrong_labels(here, capsys, text, message):
@@ -109,7 +156,7 @@ def test_wrong_labels(here, capsys, text, message):
         (("table.parquet", "--features", "text"), "features"),
         (("table.parquet", "--show", "words"), "unknown column 'words'"),
         (("table.csv",), "which columns are features? Choose with --features"),
-        (("table.csv", "--features", "text"), "column 'text' has no number in row 0"),
+        (("table.csv", "--features", "text"), "column 'text' has text in row 1"),
         (("features.npy", "--show", "text"), "show= applies to a table"),
         (("features.npy", "--classes", "a,a"), "classes: the class name 'a' is given twice"),
         (("features.npy", "--port", "70000"), "port must be between 0 and 65535"),
@@ -159,14 +206,6 @@ def test_class_names_with_features_label_a_pile_without_labels(here, capsys):
     (here / "labels.csv").write_text("id,label\n0,a\n1,c\n")
     said = ends(capsys, "next", "features.npy", "labels.csv", *names).err
     assert "text_features: text.npy has no row for c, so the labels alone are used" in said
-
-
-def test_an_item_without_prediction_has_a_dash(here, capsys):
-    assert "'" not in ends(capsys, "next", "features.npy").out
-
-
-def test_the_help_lists_selection_once(capsys):
-    assert ends(capsys, "label", "--help").out.count("  selection") == 1
 
 
 class Page:

@@ -8,11 +8,12 @@ import pytest
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig, parse
 from runs.figures import curves, learned
-from runs.figures.papers import drawing, entries
+from runs.figures.papers import drawing
 from runs.stages.clustering.stage import points_of
 from runs.stages.clustering.trials import known_labels
 from runs.stages.pipeline import recorded
 from tests.runs.records import cluster_all
+from tests.runs.test_drawn_data import ends
 
 SMALL = ["dataset=spirals", "arms=3", "points=30", "method=xsdc", "n_features=4", "starts=1", "selection=null"]
 
@@ -56,8 +57,8 @@ def test_eigengaps_are_those_of_the_runs(store, tracker):
     figure, caption = drawing("xsdc/13").drawn(read)
     assert [axes.get_title() for axes in figure.axes] == ["penalty 0.1", "penalty $2^{-2}$"]
     for axes, penalty in zip(figure.axes, (0.1, 0.25), strict=True):
-        assert [line.get_label() for line in axes.get_lines()] == ["balancing", "eigenvectors with K-means"]
-        for line, rule in zip(axes.get_lines(), ("balancing", "eigenvectors_kmeans"), strict=True):
+        assert [bars.get_label() for bars in axes.containers] == ["balancing", "eigenvectors with K-means"]
+        for bars, rule in zip(axes.containers, ("balancing", "eigenvectors_kmeans"), strict=True):
             some = [
                 result.trials.eigengaps
                 for result in results
@@ -65,14 +66,17 @@ def test_eigengaps_are_those_of_the_runs(store, tracker):
                 == (rule, penalty)
             ]
             assert len(some) == 2
-            assert line.get_xdata().tolist() == [1, 2, 3, 4]
-            np.testing.assert_allclose(line.get_ydata(), np.sqrt(some[0] * some[1]))
+            assert bars[0].get_xdata().tolist() == [1, 2, 3, 4]
+            np.testing.assert_allclose(bars[0].get_ydata().tolist(), np.sqrt(some[0] * some[1]))
+            logs = np.log(some)
+            low, high = np.exp(logs.mean(axis=0) + [[-1], [1]] * logs.std(axis=0, ddof=1))
+            np.testing.assert_allclose(ends(bars), np.stack([low, high], axis=1))
     assert "over 2 seeds" in caption
     assert f"at 0.1: balancing {line_end(figure.axes[0], 0)}" in caption
 
 
 def line_end(axes: Any, i: int) -> str:
-    return f"{axes.get_lines()[i].get_ydata()[-1]:.1e}"
+    return f"{axes.containers[i][0].get_ydata()[-1]:.1e}"
 
 
 def test_a_map_is_of_points_of_which_nothing_is_known(store, tracker):
@@ -121,38 +125,3 @@ def test_a_table_and_a_figure_of_the_same_have_the_same_runs(name):
     table = parse(ClusterConfig, [f"experiment={name}", *(["classifier=nearest"] if name == "xsdc_magic" else [])])
     assert len(table) == 3 * 2 * 3
     assert all(config.result_keys() in by_labels for config in table)
-
-
-def test_configs_of_the_figures():
-    """Seeds are paired, and what varies is what the axis shows."""
-    by_labels = drawing("xsdc/3").configs("", [], print)
-    assert {config.seed for config in by_labels} == {1, 2, 3}
-    known = {(config.dataset.name, config.asked_labels(), curves.stage(config)) for config in by_labels}
-    assert {dataset for dataset, _, _ in known} == {"mnist", "magic"}
-    assert {labels for _, labels, _ in known} == {None, 50, 100, 500}
-    assert {stage for _, _, stage in known} == {"XSDC", "supervised steps alone", "untrained"}
-    assert len(by_labels) == 3 * len(known)
-    gaps, unlabelled = (drawing(name).configs("", [], print) for name in ("xsdc/13", "xsdc/12"))
-    assert gaps == unlabelled, "figures 12 and 13 are of the same runs"
-    assert {config.method.options["assignment"] for config in gaps} == {
-        "balancing",
-        "eigenvectors",
-        "eigenvectors_kmeans",
-    }
-    by_assignment = drawing("xsdc/6").configs("", ["seed=1,2"], print)
-    assert len(by_assignment) == 3 * 3 * 2
-    sensitivity = drawing("xsdc/11").configs("", ["seed=1"], print)
-    assert len(sensitivity) == 15
-
-
-@pytest.mark.parametrize("name", [name for name in entries() if name.startswith("xsdc/")])
-def test_every_figure_has_a_small_variant(name):
-    """Digits of scikit-learn: nothing to fetch, and few steps in small batches."""
-    data = "digits_uneven" if name == "xsdc/10" else "digits"
-    configs = drawing(name).configs(data, [], print)
-    assert {config.dataset.name for config in configs} == {data}
-    assert {config.seed for config in configs} == ({1} if name in ("xsdc/4", "xsdc/7") else {1, 2, 3})
-    for config in configs:
-        options = config.method.options
-        assert options.get("steps", 0) <= 60
-        assert options.get("batch_size", 512) <= 512
