@@ -1,6 +1,5 @@
 """Fair K-means (Ziko, Yuan, Granger and Ben Ayed, AAAI 2021; thesis chapter 3) as a scikit-learn estimator."""
 
-from fairness.objectives import Kind
 from fairness.prototype_clustering import PrototypeClustering
 
 
@@ -25,18 +24,14 @@ class FairKMeans(PrototypeClustering):
     n_clusters : number of clusters K.
     fairness_weight : lambda >= 0 of E, in units of the squared distances; weights that matter grow with N / K and with
         the square of X. None uses 10 times the sum of squared distances to one mean, divided by K, at which clusters
-        are near the target. "auto" chooses the weight whose labels have the lowest objective among those that reach the
-        goal below. A weight above 0 without groups, or with a single group, raises a warning.
-    max_error, min_balance : goal of "auto", one or both: the largest fairness_error_, at least 0, and the smallest
+        are near the target. A goal, such as {"min_balance": 0.4}, searches for the weight whose labels have the lowest
+        objective among those that reach it: max_error is the largest fairness_error_, min_balance the smallest
         balance_min_, 0..1. A goal that no clustering can reach raises an error; a goal that no trial reached raises a
-        warning.
+        warning. A weight above 0 without groups, or with a single group, raises a warning.
     target : target shares U, either one share per group in sorted order or {group: share}; with several attributes,
         {attribute: either}. None uses the shares in the data.
     intersectional : whether several attributes define groups by the combinations that occur, rather than each attribute
         separately.
-    numeric_bins : bins of numeric attributes: a number of bins with equally many points, or bin edges, or {name:
-        either}.
-    missing : "error" rejects points without a value; "own_group" puts them in a group of their own.
     small_groups : "error" rejects a group with fewer than K points; "keep" accepts it.
     init : "k-means++", or (K, D) initial means, in which case there is a single start.
     n_init : number of starts. The one with the fewest empty clusters is kept and, among those, the one with the lowest
@@ -50,9 +45,9 @@ class FairKMeans(PrototypeClustering):
     ----------
     labels_ : (N,) int, cluster of each point.
     cluster_centers_ : (K, D) means of the clusters, in the space of the normalised rows if `normalize` is set.
-    fairness_weight_ : the weight used, if the parameter is None or "auto"; 0 if there is a single group.
-    weight_path_ : with "auto", `fairness.optimiser.weight_search.Trial` of each weight and start that was tried.
-    objective_ : sum of squared distances of the points to the means of their labels.
+    fairness_weight_ : the weight used; 0 if there is a single group.
+    weight_path_ : with a goal, `fairness.optimiser.weight_search.Trial` of each weight and start that was tried.
+    objective_, inertia_ : sum of squared distances of the points to the means of their labels.
     fairness_error_ : sum over clusters of KL(U || P_k) of the labels, in nats. Shares below 1e-20 count as 1e-20.
     balance_min_, balance_mean_ : ratio of the smallest to the largest group in a cluster, minimum and mean over the
         clusters; NaN if no attribute has two groups.
@@ -76,4 +71,4 @@ class FairKMeans(PrototypeClustering):
     1.0
     """
 
-    kind: Kind = "kmeans"
+    kind = "kmeans"

@@ -1,6 +1,5 @@
 """Fair K-median (Ziko, Yuan, Granger and Ben Ayed, AAAI 2021; thesis chapter 3) as a scikit-learn estimator."""
 
-from fairness.objectives import Kind
 from fairness.prototype_clustering import PrototypeClustering
 
 
@@ -38,4 +37,4 @@ class FairKMedian(PrototypeClustering):
     1.0
     """
 
-    kind: Kind = "kmedian"
+    kind = "kmedian"

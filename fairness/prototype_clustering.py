@@ -3,36 +3,32 @@
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import sklearn.cluster
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from clustering.estimator_input import checked_rows
 from clustering.foundation.cores import shared_if_large
-from clustering.foundation.parameters import AtLeast, Within
+from clustering.foundation.parameters import AtLeast
 from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import numbered
 from clustering.optimiser.rows import Rows
 from clustering.seeding import TooFewDistinct, first_seeds
-from fairness.fit_input import SmallGroups, fit_input, warn_if_groups_are_y, warn_if_one_group
-from fairness.groups import Missing
+from fairness.fit_input import fit_input, warn_if_groups_are_y
+from fairness.groups import Groups
 from fairness.objectives import Kind, Medoids, kmeans_objective, medoids, objective_of
 from fairness.optimiser.moves import Moves, Problem, Stage, near_medians, stage
-from fairness.optimiser.weight_search import Ended, Goal, SearchResult
+from fairness.optimiser.weight_search import Ended
 from fairness.reporting import keep_fairness
-from fairness.trade_off import GRID, path_weights
-
-_AUTOMATIC = 10.0
-"""Default weight, in units of the costs about one prototype, per cluster; most data end near their target there."""
+from fairness.weighted import Weighted
 
 _SAMPLE, _MEMBERS = 100_000, 256
 """Size of a sample, and minimum number of its points per cluster. No sample is taken of fewer than twice as many
@@ -46,7 +42,7 @@ class _Data(NamedTuple):
         values: (N, D) rows. origin: (D,) their mean.
         problem: all points. part: a sample of n of them if there are many, else all.
         labels: for each start, (n,) labels of the method without fairness.
-        seconds: time that building all this took.
+        seeding: seconds that building all this took.
     """
 
     values: NDArray[Any]
@@ -54,7 +50,20 @@ class _Data(NamedTuple):
     problem: Problem
     part: Problem
     labels: list[NDArray[np.int64]]
-    seconds: float
+    seeding: float
+
+    @property
+    def groups(self) -> Groups:
+        return self.problem.groups
+
+    @property
+    def unit(self) -> float:
+        """Unit of the weight: cost of all points about one prototype, divided by K."""
+        return self.problem.unit
+
+    def seconds(self, total: float, models: int) -> Seconds:
+        """Share of each of `models` models in a fit of `total` seconds."""
+        return Seconds(0.0, self.seeding / models, (total - self.seeding) / models)
 
     @property
     def share(self) -> float:
@@ -62,48 +71,18 @@ class _Data(NamedTuple):
         return len(self.part.values) / len(self.problem.values)
 
 
-class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Weighted):  # type: ignore[misc]
     """Prototype-based clustering with the groups of each cluster near their target proportions."""
 
-    kind: Kind
+    _: KW_ONLY
+    normalize: Literal["l2"] | None = None
+    tol: Annotated[float, AtLeast(0)] = 1e-5
+
+    kind: ClassVar[Kind]
     """Which objective, and hence which prototypes, the estimator uses."""
 
     revision: ClassVar[int] = 2
-
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        fairness_weight: Annotated[float, AtLeast(0)] | Literal["auto"] | None = None,
-        max_error: Annotated[float, AtLeast(0)] | None = None,
-        min_balance: Annotated[float, Within(0, 1)] | None = None,
-        target: Any = None,
-        intersectional: bool = False,
-        numeric_bins: Any = None,
-        missing: Missing = "error",
-        small_groups: SmallGroups = "error",
-        init: str | ArrayLike = "k-means++",
-        n_init: Annotated[int, AtLeast(1)] = 3,
-        normalize: Literal["l2"] | None = None,
-        max_iter: Annotated[int, AtLeast(1)] = 300,
-        tol: Annotated[float, AtLeast(0)] = 1e-5,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.fairness_weight = fairness_weight
-        self.max_error = max_error
-        self.min_balance = min_balance
-        self.target = target
-        self.intersectional = intersectional
-        self.numeric_bins = numeric_bins
-        self.missing = missing
-        self.small_groups = small_groups
-        self.init = init
-        self.n_init = n_init
-        self.normalize = normalize
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> Self:
@@ -121,20 +100,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 points than clusters.
         """
         warn_if_groups_are_y(y, sensitive_features)
-        watch = Stopwatch()
-        data = self._begin(X, sensitive_features)
-        groups = data.problem.groups
-        if y is None:
-            warn_if_one_group(self, [self.fairness_weight], groups, sensitive_features)
-        goal = Goal.of(self, groups)
-        if goal is None:
-            best = self._stages(data, [self.fairness_weight])[0]
-        else:
-            search = self._search(data, goal)
-            best, self.weight_path_ = search.end, search.path
-            goal.warn_if_missed(search)
-        self._keep(best, data, Seconds(0.0, data.seconds, watch.lap() - data.seconds))
-        return self
+        return self._fit(X, y, sensitive_features)
 
     @shared_if_large
     def path(
@@ -159,20 +125,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: as in `fit`, or `weights` is invalid.
         """
-        watch, lambdas = Stopwatch(), path_weights(weights)
-        data = self._begin(X, sensitive_features)
-        warn_if_one_group(self, lambdas, data.problem.groups, sensitive_features)
-        if weights is None:
-            lambdas = [data.problem.unit * weight for weight in lambdas]
-        stages, share = self._stages(data, lambdas, done), 1 / len(lambdas)
-        seconds = Seconds(0.0, data.seconds * share, (watch.lap() - data.seconds) * share)
-        models = [
-            clone(self).set_params(fairness_weight=weight, max_error=None, min_balance=None) for weight in lambdas
-        ]
-        for model, best in zip(models, stages, strict=True):
-            validate_data(model, X, reset=True, skip_check_array=True)
-            model._keep(best, data, seconds)
-        return models
+        return self._path(X, weights, sensitive_features, done)
 
     def predict(self, X: ArrayLike, *, sensitive_features: Any = None) -> NDArray[np.int64]:
         """(n,) cluster of each new point: the one with the lowest sum of distance cost and group price.
@@ -197,6 +150,13 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         groups = replace(self._groups, cells=cells.ravel(), membership=membership)
         points = Problem(rows - self._origin, groups, int(self.n_clusters), self.kind)
         return points.assigned(self._prototypes, membership @ self.group_prices_)
+
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
+        """(n, K) Euclidean distances of the rows of X (n, D) to the centres, as in `sklearn.cluster.KMeans`."""
+        check_is_fitted(self)
+        rows = checked_rows(self, X, reset=False, normalize=self.normalize).numpy()
+        points = Problem(rows - self._origin, self._groups, int(self.n_clusters), "kmedian")
+        return points.costs(slice(None), self._prototypes).astype(rows.dtype)
 
     def _begin(self, X: Any, features: Any) -> _Data:
         """Check the input and build the starts: the method without fairness from each of the seeds."""
@@ -233,29 +193,28 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             labels: NDArray[np.int64] = lloyd.fit(problem.values).labels_.astype(np.int64)
         return labels
 
-    def _stages(
-        self, data: _Data, weights: Sequence[Any], done: Callable[[int, int], None] | None = None
+    def _ends(
+        self, problem: _Data, weights: Sequence[float], done: Callable[[int, int], None] | None = None
     ) -> list[Stage]:
         """Result of the best start at each of the weights: the fewest empty clusters and, of those, the lowest E."""
-        unit, trivial = data.problem.unit, data.problem.groups.trivial
-        requested = [0.0 if trivial else unit * _AUTOMATIC if weight is None else float(weight) for weight in weights]
-        rising, best = sorted(set(requested)), dict[float, Stage]()
-        total, share = len(data.labels) * len(rising), data.share
-        for start, labels in enumerate(data.labels):
-            stages = self._along(data.part, labels, [share * weight for weight in rising])
-            for i, (weight, found) in enumerate(zip(rising, stages, strict=True)):
+        best = dict[float, Stage]()
+        total, share = len(problem.labels) * len(weights), problem.share
+        for start, labels in enumerate(problem.labels):
+            stages = self._along(problem.part, {0.0: labels}, [share * weight for weight in weights])
+            for i, (weight, found) in enumerate(zip(weights, stages, strict=True)):
                 if weight not in best or (found.empty, found.objective) < (best[weight].empty, best[weight].objective):
                     best[weight] = found
                 if done is not None:
-                    done(start * len(rising) + i + 1, total)
-        return [self._with_all(data, best[weight], weight) for weight in requested]
+                    done(start * len(weights) + i + 1, total)
+        return [self._with_all(problem, best[weight], weight) for weight in weights]
 
-    def _along(self, problem: Problem, labels: NDArray[np.int64], weights: Iterable[float]) -> Iterator[Stage]:
-        """Yield the result of one start, from its labels without fairness, at each of the weights.
+    def _along(
+        self, problem: Problem, results: dict[float, NDArray[np.int64]], weights: Iterable[float]
+    ) -> Iterator[Stage]:
+        """Yield the result of one start at each of the weights.
 
-        They are consumed one at a time. Each begins from the result at the next lower one.
+        Each begins from the labels at the next lower weight in `results`, to which its own are added.
         """
-        results = {0.0: labels}
         for weight in weights:
             reached = max(other for other in results if other <= weight)
             found = stage(Moves(problem, results[reached]), weight, self.max_iter, self.tol, reached)
@@ -273,43 +232,36 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             labels = data.problem.assigned(found.prototypes, prices)
         return stage(Moves(data.problem, labels), weight, self.max_iter, self.tol, weight)
 
-    def _search(self, data: _Data, goal: Goal) -> SearchResult[Stage]:
-        """Search all starts and weights for the cheapest result that reaches the goal."""
+    def _trials(self, problem: _Data) -> Callable[[Sequence[float]], Iterable[Ended[Stage]]]:
+        starts = [{0.0: labels} for labels in problem.labels]
 
-        def run(labels: NDArray[np.int64], weights: Iterable[float]) -> Iterator[list[Ended[Stage]]]:
-            asked: list[float] = []
+        def at(weights: Sequence[float]) -> Iterator[Ended[Stage]]:
+            for results in starts:
+                stages = self._along(problem.part, results, [problem.share * weight for weight in weights])
+                for weight, found in zip(weights, stages, strict=True):
+                    end = self._with_all(problem, found._replace(weight=weight), weight)
+                    yield Ended(weight, end.labels, objective_of(self.kind, problem.values, end.labels), end)
 
-            def shared() -> Iterator[float]:
-                for weight in weights:
-                    asked.append(weight)
-                    yield data.share * weight
+        return at
 
-            for found in self._along(data.part, labels, shared()):
-                end = self._with_all(data, found._replace(weight=asked[-1]), asked[-1])
-                yield [Ended(asked[-1], end.labels, objective_of(self.kind, data.values, end.labels), end)]
-
-        weights = [0.0] if data.problem.groups.trivial else [data.problem.unit * weight for weight in GRID]
-        return goal.search(
-            [partial(run, labels) for labels in data.labels], data.problem.groups, self.n_clusters, weights
-        )
-
-    def _keep(self, found: Stage, data: _Data, seconds: Seconds) -> None:
-        labels, order = numbered(self, found.labels)
-        prototypes, groups = found.prototypes[order], data.problem.groups
+    def _keep(self, end: Stage, problem: _Data, seconds: Seconds) -> None:
+        labels, order = numbered(self, end.labels)
+        prototypes, groups = end.prototypes[order], problem.groups
         keep_fairness(self, labels, groups)
         if self.kind == "kmeans":
-            self.objective_ = kmeans_objective(data.values, labels)
+            self.objective_ = self.inertia_ = kmeans_objective(problem.values, labels)
         else:
-            self._keep_medoids(medoids(data.values, labels))
-        self._groups, self._origin, self._prototypes = groups.without_points(), data.origin, prototypes
-        self.cluster_centers_ = (prototypes + data.origin).astype(data.values.dtype)
-        self.fairness_weight_ = found.weight
+            self._keep_medoids(medoids(problem.values, labels))
+        self._groups, self._origin, self._prototypes = groups.without_points(), problem.origin, prototypes
+        self.cluster_centers_ = (prototypes + problem.origin).astype(problem.values.dtype)
+        self._n_features_out = self.n_clusters
+        self.fairness_weight_ = end.weight
         self.group_prices_ = (
-            data.problem.prices(labels, prototypes)
-            if found.weight > 0
+            problem.problem.prices(labels, prototypes)
+            if end.weight > 0
             else np.zeros((len(groups.names), self.n_clusters))
         )
-        self.history_, self.n_iter_, self.converged_ = found.history, max(1, len(found.history)), found.converged
+        self.history_, self.n_iter_, self.converged_ = end.history, max(1, len(end.history)), end.converged
         self.seconds_ = seconds
 
     def _keep_medoids(self, found: Medoids) -> None:

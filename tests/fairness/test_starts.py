@@ -54,5 +54,5 @@ def test_all_points_end_where_they_would_without_a_sample(samples_are_small, mon
         assert ours.converged_
         assert {step.weight for step in ours.history_} <= {ours.fairness_weight_}
         assert len(ours.labels_) == len(X)
-    searched = method(4, fairness_weight="auto", max_error=0.1, **options).fit(X, sensitive_features=groups)
+    searched = method(4, fairness_weight={"max_error": 0.1}, **options).fit(X, sensitive_features=groups)
     assert searched.fairness_error_ <= 0.1
