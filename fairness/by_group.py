@@ -10,7 +10,7 @@ from scipy.special import chdtrc, ndtri
 
 from clustering.foundation.errors import InputError
 from fairness.groups import Groups, as_labels, groups_of
-from fairness.metrics import FLOOR
+from fairness.metrics import divergences
 
 ALL = "all"
 """Label of the rows that describe all points."""
@@ -69,7 +69,6 @@ class ByGroup:
         target = np.repeat(groups.target[:, None], K, axis=1)
         shares = counts / known
         low, high = wilson(counts, sizes, self.confidence)
-        terms = target * (np.log(target) - np.log(np.maximum(shares, FLOOR)))
         members = [counts[own] for own in of_attribute]
         columns = {
             "size": np.repeat(sizes[None], J, axis=0),
@@ -79,7 +78,7 @@ class ByGroup:
             "high": high,
             "target": target,
             "deviation": shares - target,
-            "error": of_attribute @ terms,
+            "error": of_attribute @ divergences(counts, known, groups.target) + 0 * known,
             "balance": np.stack([own.min(axis=0) / np.maximum(own.max(axis=0), 1) for own in members]) + 0 * known,
             "p_value": _goodness_of_fit(counts, target * known, of_attribute),
         }

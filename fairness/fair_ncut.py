@@ -136,33 +136,6 @@ class FairNcut(Weighted):
         warn_if_groups_are_y(y, sensitive_features)
         return self._fit(X, y, sensitive_features, graph=graph)
 
-    @shared_if_large
-    def path(
-        self,
-        X: ArrayLike,
-        weights: Sequence[float] | None = None,
-        *,
-        sensitive_features: Any = None,
-        graph: Any = None,
-        done: Callable[[int, int], None] | None = None,
-    ) -> list[Self]:
-        """Fitted clones at several weights, from a single fit.
-
-        All weights share the graph and the starts, and each weight starts from the result of the next lower one.
-
-        Args:
-            X: as in `fit`.
-            weights: values of fairness_weight in any order, which is also the order of the result. None uses
-                `fairness.trade_off.GRID`.
-            sensitive_features: as in `fit`.
-            graph: as in `fit`.
-            done: callback, called with the number of finished weights and their total number.
-
-        Raises:
-            InputError: as in `fit`, or `weights` is invalid.
-        """
-        return self._path(X, weights, sensitive_features, done, graph=graph)
-
     def _begin(self, X: Any, features: Any, graph: Any = None) -> "_Problem":
         values, groups = fit_input(self, X, features)
         watch, rows = Stopwatch(), Rows.of(values)

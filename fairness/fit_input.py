@@ -48,7 +48,9 @@ def warn_if_groups_are_y(y: Any, sensitive_features: Any) -> None:
     warn_of_y(y, sensitive_features, "if these are groups, use fit(X, sensitive_features=...)")
 
 
-def warn_if_one_group(estimator: Any, weights: Iterable[Any], groups: Groups, sensitive_features: Any) -> None:
+def warn_if_one_group(
+    estimator: Any, weights: Iterable[Any], groups: Groups, sensitive_features: Any, stacklevel: int
+) -> None:
     """Warn if a weight above 0 meets a single group: the result is that of the unfair method and counts as perfectly
     fair."""
     positive = [weight for weight in weights if weight != 0]
@@ -62,5 +64,5 @@ def warn_if_one_group(estimator: Any, weights: Iterable[Any], groups: Groups, se
         warnings.warn(
             f"{type(estimator).__name__}: {problem}, so every clustering counts as fair and "
             f"fairness_weight={positive[0]!r} has no effect; {remedy}, or set fairness_weight=0",
-            stacklevel=5,
+            stacklevel=stacklevel,
         )

@@ -15,7 +15,7 @@ METHODS = Plugins(
     kind="method",
     table={
         "fair_kmeans": "fairness.fair_kmeans:FairKMeans",
-        "fair_kmedian": "fairness.fair_kmedian:FairKMedian",
+        "fair_kmedian": "fairness.fair_kmeans:FairKMedian",
         "fair_ncut": "fairness.fair_ncut:FairNcut",
         "backurs": "fairness.rivals.backurs:Backurs",
         "bera": "fairness.rivals.bera:Bera",

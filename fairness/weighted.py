@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import validate_data
 
+from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast
 from clustering.foundation.timing import Seconds, Stopwatch
 from fairness.fit_input import SmallGroups, warn_if_one_group
@@ -42,7 +43,7 @@ class Weighted(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         if goal is not None:
             goal.check_reachable(groups)
         if y is None:
-            warn_if_one_group(self, [self.fairness_weight], groups, sensitive_features)
+            warn_if_one_group(self, [self.fairness_weight], groups, sensitive_features, stacklevel=5)
         if goal is None:
             weight = problem.unit * AUTOMATIC if self.fairness_weight is None else float(self.fairness_weight)
             end = self._ends(problem, [0.0 if groups.trivial else weight])[0]
@@ -55,18 +56,35 @@ class Weighted(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._keep(end, problem, problem.seconds(watch.lap(), 1))
         return self
 
-    def _path(
+    @shared_if_large
+    def path(
         self,
         X: ArrayLike,
-        weights: Sequence[float] | None,
-        sensitive_features: Any,
-        done: Callable[[int, int], None] | None,
+        weights: Sequence[float] | None = None,
+        *,
+        sensitive_features: Any = None,
+        done: Callable[[int, int], None] | None = None,
         **given: Any,
     ) -> list[Self]:
-        """Fitted clones at several weights, from a single fit, for `path` of the estimators."""
+        """Fitted clones at several weights, from a single fit.
+
+        All weights share the seeds (and the graph) and the unfair solution; each weight starts from the result of the
+        next lower one.
+
+        Args:
+            X: as in `fit`.
+            weights: values of fairness_weight in any order, which is also the order of the result. None uses
+                `fairness.trade_off.GRID`, in the unit of the default weight.
+            sensitive_features: as in `fit`.
+            done: callback, called with the number of finished weights, over all starts, and their total number.
+            given: further arguments of `fit`, such as the graph of FairNcut.
+
+        Raises:
+            InputError: as in `fit`, or `weights` is invalid.
+        """
         watch, lambdas = Stopwatch(), path_weights(weights)
         problem = self._begin(X, sensitive_features, **given)
-        warn_if_one_group(self, lambdas, problem.groups, sensitive_features)
+        warn_if_one_group(self, lambdas, problem.groups, sensitive_features, stacklevel=4)
         if weights is None:
             lambdas = [problem.unit * weight for weight in lambdas]
         requested = [0.0 if problem.groups.trivial else weight for weight in lambdas]

@@ -8,7 +8,7 @@ import sklearn.cluster
 from scipy.sparse import csr_array
 
 from clustering.foundation.parameters import Within
-from fairness.assignment import FairAssignment, fair_assignment
+from fairness.assignment import Assignment, fair_assignment
 from fairness.objectives import kmeans_objective
 from fairness.optimiser.flow_rounding import rounded
 from fairness.rivals.base import Alternating, Course, Data, Floats, Ints, costs
@@ -58,7 +58,7 @@ class FairAlignment(Alternating):
         values, groups = data.values, data.groups
         capacity = np.full(self.n_clusters + 1, np.inf)
         capacity[-1] = self.unaligned * len(values)
-        assignment: FairAssignment | None = None
+        assignment: Assignment | None = None
         history: list[float] = []
         for _ in range(self.max_iter):
             distances = costs(values, centres)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from clustering.foundation.parameters import Within
-from fairness.assignment import FairAssignment, bounds_about, fair_assignment
+from fairness.assignment import Assignment, bounds_about, fair_assignment
 from fairness.metrics import largest_violation
 from fairness.objectives import Kind, geometric_median, objective_of
 from fairness.optimiser.flow_rounding import rounded
@@ -53,7 +53,7 @@ class FairLloyd(Alternating):
     def _course(self, data: Data, centres: Floats, generator: np.random.Generator) -> Course:
         values, groups = data.values, data.groups
         bounds = bounds_about(groups.target, self.delta)
-        assignment: FairAssignment | None = None
+        assignment: Assignment | None = None
         history: list[float] = []
         for _ in range(self.max_iter):
             cost = costs(values, centres, self.kind)
