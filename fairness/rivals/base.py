@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import sklearn.cluster
@@ -189,7 +189,7 @@ class Alternating(WithCentres):
         seeds = self._seeds(data.values)
         seeding = data.watch.lap()
         generators = (stream(data.seed, "fair assignment") for _ in seeds)
-        starts = unfair_centres(self.kind, data.values, seeds, max_iter=300)
+        starts = unfair_centres(cast(Kind, self.kind), data.values, seeds, max_iter=300)
         courses = [self._course(data, start.values, each) for start, each in zip(starts, generators, strict=True)]
         self.start_objectives_ = np.array([course.objective for course in courses])
         best = courses[int(first_lowest(self.start_objectives_))]
