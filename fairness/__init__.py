@@ -9,7 +9,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "FairKMeans": "fairness.fair_kmeans",
-        "FairKMedian": "fairness.fair_kmedian",
+        "FairKMedian": "fairness.fair_kmeans",
         "FairNcut": "fairness.fair_ncut",
     },
 )

@@ -51,7 +51,7 @@ _FAR = 1e4
 """Half the width of the first box, in units of the most expensive of the first columns."""
 
 
-class FairAssignment(NamedTuple):
+class Assignment(NamedTuple):
     """An optimum of the linear programme.
 
     Attributes:
@@ -112,8 +112,8 @@ def fair_assignment(
     *,
     generator: np.random.Generator,
     capacity: Floats | None = None,
-    near: FairAssignment | None = None,
-) -> FairAssignment:
+    near: Assignment | None = None,
+) -> Assignment:
     """Solve the programme above.
 
     The time is that of several passes over N K costs plus the solver's, which sees a few columns for each point between
@@ -156,7 +156,7 @@ def fair_assignment(
     shares, multipliers = _solved(programme, generator, None if near is None else near.multipliers)
     prices = programme.prices(multipliers)
     bound = sum(float(priced.min(axis=1).sum()) for _, priced in programme.priced(prices)) - float(limits @ multipliers)
-    return FairAssignment(shares, float(shares.multiply(cost).sum()), prices, bound, multipliers)
+    return Assignment(shares, float(shares.multiply(cost).sum()), prices, bound, multipliers)
 
 
 def _solved(

@@ -1,176 +1,95 @@
 """Table of the groups in each cluster: counts, shares with confidence intervals, targets and deviations."""
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, ndtri
 
 from clustering.foundation.errors import InputError
 from fairness.groups import Groups, as_labels, groups_of
-from fairness.metrics import FLOOR, shares_of
-
-if TYPE_CHECKING:
-    import pandas as pd
+from fairness.metrics import divergences
 
 ALL = "all"
 """Label of the rows that describe all points."""
 
 
-class Row(NamedTuple):
-    """One group in one cluster; values of the whole cluster are repeated in each of its rows.
-
-    Attributes:
-        cluster: label of the cluster, or "all".
-        attribute: name of the sensitive feature.
-        group: value of the feature.
-        size: number of points in the cluster.
-        members: number of these points in the group.
-        share: members / size. low, high: confidence interval of the share.
-        target: target share in the cluster. deviation: share - target.
-        error: KL(target || shares) of the cluster and attribute, in nats, with the floor of `fairness.metrics`.
-        balance: smallest over largest count of a group of the attribute.
-        p_value: of the chi-square test that the cluster is a sample from the target; for "all", of the test that
-            clusters and groups are independent.
-    """
-
-    cluster: Any
-    attribute: str
-    group: Any
-    size: int
-    members: int
-    share: float
-    low: float
-    high: float
-    target: float
-    deviation: float
-    error: float
-    balance: float
-    p_value: float
-
-
 @dataclass(frozen=True, eq=False)
 class ByGroup:
-    """J groups of A attributes in K clusters. An empty cluster has NaN for everything but counts.
-
-    The interval is Wilson's, for a share in a sample of the cluster's size. The test compares a cluster with the target
-    (goodness of fit). If the target is the proportions of the data, which include the cluster, its p-value is larger
-    than that of a test of the cluster against the rest. The p-value is approximate if the expected count of a group in
-    a cluster is below five.
+    """J groups of A attributes in K clusters.
 
     Attributes:
-        clusters: K labels.
         groups: the groups, with their target.
+        clusters: K labels.
         counts: (J, K) number of points.
-        shares, low, high, deviation: (J, K).
-        errors, balances, p_values: (A, K).
-        confidence: confidence level of the intervals.
+        confidence: confidence level of the intervals, above 0 and below 1.
     """
 
-    clusters: tuple[Any, ...]
     groups: Groups
+    clusters: tuple[Any, ...]
     counts: NDArray[np.int64]
-    shares: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    deviation: NDArray[np.float64]
-    errors: NDArray[np.float64]
-    balances: NDArray[np.float64]
-    p_values: NDArray[np.float64]
     confidence: float = 0.95
 
+    def __post_init__(self) -> None:
+        if not 0 < self.confidence < 1:
+            raise InputError(f"confidence must be above 0 and below 1, not {self.confidence}")
+
     @classmethod
-    def of(
-        cls,
-        counts: NDArray[np.int64],
-        groups: Groups,
-        *,
-        clusters: tuple[Any, ...] | None = None,
-        confidence: float = 0.95,
-    ) -> "ByGroup":
-        """Table from the counts (J, K) of each group in each cluster.
+    def of(cls, counts: NDArray[np.int64], groups: Groups) -> "ByGroup":
+        """Table from the counts (J, K) of each group in clusters 0 to K - 1."""
+        return cls(groups, tuple(range(counts.shape[1])), counts)
 
-        Args:
-            counts: (J, K).
-            groups: the groups.
-            clusters: K labels; None uses 0 to K - 1.
-            confidence: confidence level of the intervals, above 0 and below 1.
+    def to_frame(self) -> pd.DataFrame:
+        """J rows for each cluster, followed by J rows for all points as one cluster named "all".
+
+        Columns: cluster; attribute, the name of the sensitive feature; group, its value; size, the number of points in
+        the cluster; members, the number of these in the group; share, members / size, with the ends low and high of
+        Wilson's interval, for a share in a sample of the cluster's size; target, the target share; deviation, share -
+        target. Values of the whole cluster and attribute are repeated in each row: error, KL(target || shares) in nats,
+        with the floor of `fairness.metrics`; balance, the smallest over the largest count of a group; p_value, of the
+        chi-square test that the cluster is a sample from the target, and for "all" of the test that clusters and
+        groups are independent. An empty cluster has NaN for everything but counts.
+
+        If the target is the proportions of the data, which include the cluster, the p-value is larger than that of a
+        test of the cluster against the rest. It is approximate if the expected count of a group is below five.
         """
-        if not 0 < confidence < 1:
-            raise InputError(f"confidence must be above 0 and below 1, not {confidence}")
+        total = self.counts.sum(axis=1, keepdims=True)
+        frame = self._frame(np.concatenate([self.counts, total], axis=1), (*self.clusters, ALL))
+        independence = [_independence(self.counts[self.groups.attribute_of == t]) for t in self.groups.attribute_of]
+        frame.loc[frame.index[-len(independence) :], "p_value"] = independence
+        return frame
+
+    def _frame(self, counts: NDArray[np.int64], clusters: tuple[Any, ...]) -> pd.DataFrame:
+        groups, (J, K) = self.groups, counts.shape
+        of_attribute = groups.attribute_of[:, None] == groups.attribute_of  # (J, J)
         sizes = counts[groups.attribute_of == 0].sum(axis=0)
-        filled = np.where(sizes > 0, 1.0, np.nan)
-        shares = shares_of(counts, groups) * filled
-        low, high = wilson(counts, sizes, confidence)
-        terms = groups.target[:, None] * (np.log(groups.target[:, None]) - np.log(np.maximum(shares, FLOOR)))
-        masks = [groups.attribute_of == attribute for attribute in range(len(groups.attributes))]
-        return cls(
-            tuple(range(counts.shape[1])) if clusters is None else clusters,
-            groups,
-            counts,
-            shares,
-            low,
-            high,
-            shares - groups.target[:, None],
-            np.stack([terms[columns].sum(axis=0) for columns in masks]),
-            np.stack(
-                [counts[columns].min(axis=0) / np.maximum(counts[columns].max(axis=0), 1) * filled for columns in masks]
-            ),
-            np.stack([_goodness_of_fit(counts[columns], groups.target[columns]) for columns in masks]),
-            confidence,
+        known = np.where(sizes > 0, sizes, np.nan)
+        target = np.repeat(groups.target[:, None], K, axis=1)
+        shares = counts / known
+        low, high = wilson(counts, sizes, self.confidence)
+        members = [counts[own] for own in of_attribute]
+        columns = {
+            "size": np.repeat(sizes[None], J, axis=0),
+            "members": counts,
+            "share": shares,
+            "low": low,
+            "high": high,
+            "target": target,
+            "deviation": shares - target,
+            "error": of_attribute @ divergences(counts, known, groups.target) + 0 * known,
+            "balance": np.stack([own.min(axis=0) / np.maximum(own.max(axis=0), 1) for own in members]) + 0 * known,
+            "p_value": _goodness_of_fit(counts, target * known, of_attribute),
+        }
+        return pd.DataFrame(
+            {
+                "cluster": pd.Series(clusters, dtype=object).repeat(J).to_list(),
+                "attribute": [groups.attributes[t] for t in groups.attribute_of] * K,
+                "group": list(groups.names) * K,
+                **{name: values.T.ravel() for name, values in columns.items()},
+            }
         )
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """(K,) number of points in each cluster."""
-        sizes: NDArray[np.int64] = self.counts[self.groups.attribute_of == 0].sum(axis=0)
-        return sizes
-
-    def overall(self) -> "ByGroup":
-        """All points as one cluster named "all"; its p-values are those of independence."""
-        counts, attribute_of = self.counts, self.groups.attribute_of
-        total = ByGroup.of(counts.sum(axis=1, keepdims=True), self.groups, clusters=(ALL,), confidence=self.confidence)
-        p_values = [
-            [_independence(counts[attribute_of == attribute])] for attribute in range(len(self.groups.attributes))
-        ]
-        return replace(total, p_values=np.array(p_values))
-
-    def absent(self) -> list[tuple[int, int]]:
-        """Index pairs (group, cluster) of groups without a point in a cluster that is not empty."""
-        return [(int(j), int(k)) for j, k in np.argwhere((self.counts == 0) & (self.sizes > 0))]
-
-    def rows(self) -> list[Row]:
-        """J rows for each cluster, followed by J rows for all points."""
-        return [*self._rows(), *self.overall()._rows()]
-
-    def to_frame(self) -> "pd.DataFrame":
-        """The rows as a pandas data frame."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows(), columns=list(Row._fields))
-
-    def _rows(self) -> list[Row]:
-        groups = self.groups
-        return [
-            Row(
-                cluster,
-                groups.attributes[attribute],
-                groups.names[j],
-                int(self.sizes[k]),
-                int(self.counts[j, k]),
-                float(self.shares[j, k]),
-                float(self.low[j, k]),
-                float(self.high[j, k]),
-                float(groups.target[j]),
-                float(self.deviation[j, k]),
-                float(self.errors[attribute, k]),
-                float(self.balances[attribute, k]),
-                float(self.p_values[attribute, k]),
-            )
-            for k, cluster in enumerate(self.clusters)
-            for j, attribute in enumerate(groups.attribute_of)
-        ]
 
 
 def by_group(labels: ArrayLike, sensitive_features: Any, *, target: Any = None, confidence: float = 0.95) -> ByGroup:
@@ -186,7 +105,7 @@ def by_group(labels: ArrayLike, sensitive_features: Any, *, target: Any = None, 
     if codes.size == 0:
         raise InputError("labels is empty")
     groups = groups_of(sensitive_features, len(codes), target=target)
-    return ByGroup.of(groups.counts(codes, len(names)), groups, clusters=tuple(names.tolist()), confidence=confidence)
+    return ByGroup(groups, tuple(names.tolist()), groups.counts(codes, len(names)), confidence)
 
 
 def wilson(
@@ -205,21 +124,18 @@ def wilson(
     share = successes / known
     middle = (share + square / (2 * known)) / (1 + square / known)
     half = np.sqrt(square * (share * (1 - share) / known + square / (4 * known**2))) / (1 + square / known)
-    low = np.where(successes == 0, np.where(trials > 0, 0.0, np.nan), middle - half)  # exact for shares of 0 and 1
-    high = np.where(successes == trials, np.where(trials > 0, 1.0, np.nan), middle + half)
+    low = np.where(successes == 0, 0 * known, middle - half)  # exact for shares of 0 and 1
+    high = np.where(successes == trials, 1 + 0 * known, middle + half)
     return low, high
 
 
-def _goodness_of_fit(counts: NDArray[np.int64], target: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(K,) p-values of Pearson's test of counts (J, K) against the target (J,)."""
-    sizes = counts.sum(axis=0)
-    expected = target[:, None] * sizes
-    with np.errstate(invalid="ignore"):
-        statistic = ((counts - expected) ** 2 / expected).sum(axis=0)
-    if len(target) == 1:
-        return np.where(sizes > 0, 1.0, np.nan)
-    p_values: NDArray[np.float64] = chdtrc(len(target) - 1, statistic)
-    return p_values
+def _goodness_of_fit(
+    counts: NDArray[np.int64], expected: NDArray[np.float64], of_attribute: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """(J, K) p-values of Pearson's test of the counts of each group's attribute; 1 if the attribute has one group."""
+    statistic = of_attribute @ ((counts - expected) ** 2 / expected)
+    freedom = of_attribute.sum(axis=1, keepdims=True) - 1
+    return np.where(freedom == 0, 1 + 0 * statistic, chdtrc(np.maximum(freedom, 1), statistic))
 
 
 def _independence(counts: NDArray[np.int64]) -> float:

@@ -15,14 +15,12 @@ from fairness.groups import Groups, groups_of, smallest_group
 SmallGroups = Literal["error", "keep"]
 """How to treat a group with fewer points than there are clusters."""
 
-_OF_GROUPS = ("target", "intersectional", "numeric_bins", "missing")
-
 
 def fit_input(estimator: Any, X: ArrayLike, sensitive_features: Any, **options: Any) -> tuple[Tensor, Groups]:
     """Check the parameters and the data of a fit.
 
     Args:
-        estimator: has `n_clusters`, `normalize` and, if it supports them, `small_groups`, `device` and parameters of
+        estimator: has `n_clusters` and, if it supports them, `normalize`, `small_groups`, `device` and parameters of
             `fairness.groups.groups_of`.
         X: (N, D).
         sensitive_features: see `fairness.groups.groups_of`.
@@ -37,17 +35,12 @@ def fit_input(estimator: Any, X: ArrayLike, sensitive_features: Any, **options: 
     validate_signature(estimator)
     checked_generator(getattr(estimator, "random_state", None))
     device: Device = getattr(estimator, "device", "cpu")
-    values = checked_rows(estimator, X, reset=True, normalize=estimator.normalize, device=device)
-    return values, fit_groups(estimator, len(values), sensitive_features, **options)
-
-
-def fit_groups(estimator: Any, points: int, sensitive_features: Any, **options: Any) -> Groups:
-    """Groups of `points` points, as in `fit_input`."""
-    chosen = {name: getattr(estimator, name) for name in _OF_GROUPS if hasattr(estimator, name)}
-    groups = groups_of(sensitive_features, points, **chosen, **options)
+    values = checked_rows(estimator, X, reset=True, normalize=getattr(estimator, "normalize", None), device=device)
+    of_groups = {name: getattr(estimator, name) for name in ("target", "intersectional") if hasattr(estimator, name)}
+    groups = groups_of(sensitive_features, len(values), **of_groups, **options)
     if getattr(estimator, "small_groups", "keep") == "error":
         smallest_group(groups, int(estimator.n_clusters), type(estimator).__name__)
-    return groups
+    return values, groups
 
 
 def warn_if_groups_are_y(y: Any, sensitive_features: Any) -> None:
@@ -55,7 +48,9 @@ def warn_if_groups_are_y(y: Any, sensitive_features: Any) -> None:
     warn_of_y(y, sensitive_features, "if these are groups, use fit(X, sensitive_features=...)")
 
 
-def warn_if_one_group(estimator: Any, weights: Iterable[Any], groups: Groups, sensitive_features: Any) -> None:
+def warn_if_one_group(
+    estimator: Any, weights: Iterable[Any], groups: Groups, sensitive_features: Any, stacklevel: int
+) -> None:
     """Warn if a weight above 0 meets a single group: the result is that of the unfair method and counts as perfectly
     fair."""
     positive = [weight for weight in weights if weight != 0]
@@ -69,5 +64,5 @@ def warn_if_one_group(estimator: Any, weights: Iterable[Any], groups: Groups, se
         warnings.warn(
             f"{type(estimator).__name__}: {problem}, so every clustering counts as fair and "
             f"fairness_weight={positive[0]!r} has no effect; {remedy}, or set fairness_weight=0",
-            stacklevel=4,
+            stacklevel=stacklevel,
         )

@@ -2,9 +2,9 @@
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,10 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from clustering.estimator_input import as_array
 from clustering.foundation.errors import InputError
-from fairness.bins import Bins, bin_names, binned, check_bins
-
-Missing = Literal["error", "own_group"]
-"""How to treat points without a value: reject them, or put them in a group of their own."""
 
 _MAX_GROUPS = 100
 """Maximum number of groups of an attribute; with more, it is taken to be numeric."""
@@ -37,7 +33,6 @@ class Groups:
         attributes: A names of attributes.
         attribute_of: (J,) int64, attribute of each group.
         target: (J,) float64, positive; sums to one over the groups of each attribute.
-        edges: bin edges by the name of each binned attribute.
         crossed: names of the attributes whose combinations form the groups, empty if groups are not combinations.
     """
 
@@ -47,7 +42,6 @@ class Groups:
     attributes: tuple[str, ...]
     attribute_of: NDArray[np.int64]
     target: NDArray[np.float64]
-    edges: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     crossed: tuple[str, ...] = ()
 
     @cached_property
@@ -74,7 +68,7 @@ class Groups:
         return tuple(f"{self.attributes[t]}={name}" for t, name in zip(self.attribute_of, self.names, strict=True))
 
     def of_others(self, sensitive_features: Any, points: int) -> NDArray[np.float64]:
-        """(n, J) group indicators of n other points; values beyond the outer edges of bins are in the outer bins.
+        """(n, J) group indicators of n other points.
 
         Raises:
             InputError: the attributes or values do not occur in these groups.
@@ -85,9 +79,9 @@ class Groups:
             columns = dict(zip(names_of_fit, columns.values(), strict=True))
         if set(columns) != set(names_of_fit):
             raise InputError(f"sensitive_features has attributes {list(columns)}; the fit had {list(names_of_fit)}")
-        coded = [_coded(name, columns[name], self.edges.get(name), "own_group") for name in names_of_fit]
+        coded = [_coded(name, columns[name]) for name in names_of_fit]
         indicators = np.zeros((points, len(self.names)))
-        for attribute, (codes, names, _) in enumerate([_crossed(coded)] if self.crossed else coded):
+        for attribute, (codes, names) in enumerate([_crossed(coded)] if self.crossed else coded):
             known = {self.names[j]: j for j in np.flatnonzero(self.attribute_of == attribute)}
             unknown = [name for name in names if name not in known]
             if unknown:
@@ -105,56 +99,39 @@ class Groups:
         return counts.round().astype(np.int64)
 
 
-def groups_of(
-    sensitive_features: Any,
-    points: int,
-    *,
-    target: Any = None,
-    intersectional: bool = False,
-    numeric_bins: Bins = None,
-    missing: Missing = "error",
-) -> Groups:
+def groups_of(sensitive_features: Any, points: int, *, target: Any = None, intersectional: bool = False) -> Groups:
     """Groups of N points.
 
     Args:
         sensitive_features: N values of one attribute, or several attributes as the columns of an (N, A) array or data
             frame, or as a mapping from names to N values. Values can be of any hashable type. None makes a single
-            group. Groups are sorted; ordered categories of pandas keep their order.
+            group. Groups are sorted; ordered categories of pandas, such as those of `pandas.qcut`, keep their order.
         points: N.
         target: target proportions in each cluster: J shares in the order of the sorted groups, or {group: share}; with
             several attributes {attribute: either}. None uses those of the data.
         intersectional: whether groups are the combinations of attributes that occur. They are named by tuples; a target
             may also name them by text such as "man / north".
-        numeric_bins: bins of numeric attributes.
-        missing: how to treat None, NaN and other missing values.
 
     Raises:
         InputError: values are missing or not N in number, an attribute has more than 100 groups, or the target is
             invalid: its shares are not positive or do not sum to one, or its groups are not those of the data.
     """
-    check_bins(numeric_bins)
     columns = _columns(sensitive_features, points)
-    coded = [_coded(name, values, _as_lists(numeric_bins), missing) for name, values in columns.items()]
-    _check_named(numeric_bins, columns)
+    coded = [_coded(name, values) for name, values in columns.items()]
     attributes: tuple[str, ...] = tuple(columns)
     crossed: tuple[str, ...] = ()
-    edges = {name: edge for name, (_, _, edge) in zip(columns, coded, strict=True) if edge is not None}
     if intersectional and len(coded) > 1:
         coded, attributes, crossed = [_crossed(coded)], (" x ".join(attributes),), attributes
-    codes = np.stack([column for column, _, _ in coded], axis=1)
-    present, cells = np.unique(codes, axis=0, return_inverse=True)
-    first = np.cumsum([0, *(len(names) for _, names, _ in coded)])
-    membership = np.zeros((len(present), first[-1]))
-    for attribute in range(len(coded)):
-        membership[np.arange(len(present)), first[attribute] + present[:, attribute]] = 1
+    present, cells = np.unique(np.stack([codes for codes, _ in coded], axis=1), axis=0, return_inverse=True)
+    sizes = [len(names) for _, names in coded]
+    membership = np.concatenate([np.eye(size)[present[:, i]] for i, size in enumerate(sizes)], axis=1)
     groups = Groups(
         cells.ravel().astype(np.int64),
         membership,
-        tuple(name for _, names, _ in coded for name in names),
+        tuple(name for _, names in coded for name in names),
         attributes,
-        np.repeat(np.arange(len(coded)), [len(names) for _, names, _ in coded]),
+        np.repeat(np.arange(len(coded)), sizes),
         np.empty(0),
-        edges,
         crossed,
     )
     return replace(groups, target=_target(target, groups, points))
@@ -175,8 +152,8 @@ def smallest_group(groups: Groups, clusters: int, owner: str) -> None:
         )
 
 
-_Coded = tuple[NDArray[np.int64], list[Any], NDArray[np.float64] | None]
-"""(N,) group numbers of one attribute, the sorted names of the groups, and the edges of its bins."""
+_Coded = tuple[NDArray[np.int64], list[Any]]
+"""(N,) group numbers of one attribute, and the sorted names of the groups."""
 
 
 def _columns(features: Any, points: int) -> dict[str, Any]:
@@ -224,37 +201,27 @@ def _array(sequence: Any) -> NDArray[Any]:
     return values
 
 
-def _coded(name: str, values: Any, bins: Any, missing: Missing) -> _Coded:
+def _coded(name: str, values: Any) -> _Coded:
     as_they_are = isinstance(values, (pd.Series, pd.Categorical))
     series = pd.Series(values if as_they_are else np.asarray(values)).reset_index(drop=True)
     if series.dtype == object:
         series = series.infer_objects()
-    bins_of_column, edges = bins.get(name) if isinstance(bins, Mapping) else bins, None
     gaps = series.isna().to_numpy()
-    if gaps.any() and missing == "error":
+    if gaps.any():
         raise InputError(
             f"sensitive_features: {name!r} has no value in {int(gaps.sum())} of {len(series)} rows, first in "
-            f"row {int(gaps.argmax())}; fill in the values, remove these rows, or set missing='own_group'"
+            f"row {int(gaps.argmax())}; fill in the values, remove these rows, or make them a group, as by fillna of "
+            "pandas"
         )
-    if bins_of_column is not None and pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series):
-        known = series.to_numpy(dtype=np.float64, na_value=np.nan)
-        codes, edges = binned(name, known, bins_of_column)
-        codes, names = bin_names(name, codes, ~gaps, edges)
-    else:
-        codes, unique = pd.factorize(series)
-        group_names = [value.item() if isinstance(value, np.generic) else value for value in unique]
-        order = _order(group_names, series.dtype)
-        rank = np.empty(len(group_names) + 1, dtype=np.int64)
-        rank[order], rank[-1] = np.arange(len(group_names)), -1
-        codes, names = rank[codes], [group_names[i] for i in order]
-        if len(names) > _MAX_GROUPS:
-            raise InputError(
-                f"sensitive_features: {name!r} has {len(names)} different values, more than {_MAX_GROUPS}; if it is "
-                "numeric, set numeric_bins=4, otherwise merge rare values"
-            )
-    if gaps.any():
-        codes, names = np.where(gaps, len(names), codes), [*names, "missing"]
-    return codes.astype(np.int64), names, edges
+    codes, unique = pd.factorize(series)
+    names = [value.item() if isinstance(value, np.generic) else value for value in unique]
+    if len(names) > _MAX_GROUPS:
+        raise InputError(
+            f"sensitive_features: {name!r} has {len(names)} different values, more than {_MAX_GROUPS}; if it is "
+            "numeric, make groups of it, as by pandas.qcut(values, 4), otherwise merge rare values"
+        )
+    order = _order(names, series.dtype)
+    return np.argsort(order)[codes].astype(np.int64), [names[i] for i in order]
 
 
 def _order(names: list[Any], dtype: Any) -> list[int]:
@@ -268,26 +235,15 @@ def _order(names: list[Any], dtype: Any) -> list[int]:
         return sorted(range(len(names)), key=lambda i: str(names[i]))
 
 
-def _as_lists(bins: Any) -> Any:
-    if isinstance(bins, Mapping):
-        return {name: _as_lists(value) for name, value in bins.items()}
-    return bins.tolist() if isinstance(bins, np.ndarray) else bins
-
-
-def _check_named(bins: Bins, columns: Mapping[str, Any]) -> None:
-    if isinstance(bins, Mapping) and (unknown := [name for name in bins if name not in columns]):
-        raise InputError(f"numeric_bins names {unknown[0]!r}, which sensitive_features lacks; it has {list(columns)}")
-
-
 def _crossed(coded: list[_Coded]) -> _Coded:
     """The combinations that occur, as one attribute."""
-    present, codes = np.unique(np.stack([column for column, _, _ in coded], axis=1), axis=0, return_inverse=True)
+    present, codes = np.unique(np.stack([column for column, _ in coded], axis=1), axis=0, return_inverse=True)
     if len(present) > _MAX_GROUPS:
         raise InputError(
             f"sensitive_features: {len(present)} combinations occur, more than {_MAX_GROUPS}; merge rare values"
         )
-    names = [tuple(names[i] for i, (_, names, _) in zip(row, coded, strict=True)) for row in present]
-    return codes.ravel().astype(np.int64), names, None
+    names = [tuple(names[i] for i, (_, names) in zip(row, coded, strict=True)) for row in present]
+    return codes.ravel().astype(np.int64), names
 
 
 def _target(wanted: Any, groups: Groups, points: int) -> NDArray[np.float64]:

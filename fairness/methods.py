@@ -15,7 +15,7 @@ METHODS = Plugins(
     kind="method",
     table={
         "fair_kmeans": "fairness.fair_kmeans:FairKMeans",
-        "fair_kmedian": "fairness.fair_kmedian:FairKMedian",
+        "fair_kmedian": "fairness.fair_kmeans:FairKMedian",
         "fair_ncut": "fairness.fair_ncut:FairNcut",
         "backurs": "fairness.rivals.backurs:Backurs",
         "bera": "fairness.rivals.bera:Bera",
@@ -26,8 +26,8 @@ METHODS = Plugins(
     },
     group="transduce.fair_methods",
 )
-DECIDED = (*clustering.methods.DECIDED, "fairness_weight", "max_error", "min_balance", "missing")
-"""Parameters that are set for a run rather than by the method, such as how missing values of a data set are treated."""
+DECIDED = (*clustering.methods.DECIDED, "fairness_weight")
+"""Parameters that are set for a run rather than by the method."""
 UNFAIR = {"kmeans": "fair_kmeans", "kmedian": "fair_kmedian", "ncut": "fair_ncut"}
 """Objectives, and for each the method that minimises it without fairness at weight 0."""
 

@@ -71,14 +71,6 @@ def absent_groups(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
     return absent
 
 
-def shares_of(counts: NDArray[Any], groups: Groups) -> NDArray[np.float64]:
-    """(J, K) share of each group in each cluster, P(j|k), relative to the groups of its attribute; 0 in an empty
-    cluster."""
-    sizes = counts[groups.attribute_of == 0].sum(axis=0)
-    shares: NDArray[np.float64] = counts / np.where(sizes > 0, sizes, 1)
-    return shares
-
-
 def soft_fairness_error(counts: NDArray[np.float64], groups: Groups) -> float:
     """Sum over clusters of KL(U || P_k) for soft assignments with sums (C, K) by cell and cluster.
 
@@ -88,12 +80,22 @@ def soft_fairness_error(counts: NDArray[np.float64], groups: Groups) -> float:
     return float(cluster_errors(by_group, groups)[by_group.sum(axis=0) > 0].sum())
 
 
+def divergences(
+    by_group: NDArray[Any], sizes: NDArray[Any], target: NDArray[np.float64], floor: float | None = FLOOR
+) -> NDArray[np.float64]:
+    """(..., J, K) terms u_j log(u_j / P_jk) of KL(U || P_k) for counts (..., J, K) in clusters of sizes (..., K)."""
+    shares = by_group / np.where(sizes > 0, sizes, 1)[..., None, :]
+    if floor is not None:
+        shares = np.maximum(shares, floor)
+    with np.errstate(divide="ignore"):
+        terms: NDArray[np.float64] = target[:, None] * np.log(target[:, None] / shares)
+    return terms
+
+
 def cluster_errors(counts: NDArray[Any], groups: Groups, floor: float | None = FLOOR) -> NDArray[np.float64]:
     """(K,) KL(U || P_k) in nats, summed over attributes; infinite if a group is absent and there is no floor."""
-    shares, target = shares_of(counts, groups), groups.target[:, None]
-    with np.errstate(divide="ignore"):
-        logs = np.log(shares if floor is None else np.maximum(shares, floor))
-    errors: NDArray[np.float64] = (target * (np.log(target) - logs)).sum(axis=0)
+    sizes = counts[groups.attribute_of == 0].sum(axis=0)
+    errors: NDArray[np.float64] = divergences(counts, sizes, groups.target, floor).sum(axis=0)
     return errors
 
 

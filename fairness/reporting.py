@@ -7,14 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from clustering.foundation.timing import Seconds
-from clustering.numbering import numbered
 from fairness.groups import Groups
 from fairness.metrics import Fairness
 
 _REMEDIES = {
     "argmax": "some points have fractional assignments; set rounding='flow', which changes the counts of groups by "
-    "less than one, or lower gap_tol",
+    "less than one",
     "flow": "counts of groups change by less than one, so a small cluster may lack a group; set fewer n_clusters",
 }
 """Advice for labels that are less fair than the assignments, by the kind of rounding."""
@@ -45,38 +43,9 @@ def keep_fairness(
             f"{fairness.empty} of {clusters} clusters have no points; try fewer clusters, another weight "
             "or more starts",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     return fairness
-
-
-def keep_labels(
-    estimator: Any,
-    labels: NDArray[np.int64],
-    groups: Groups,
-    objective: float,
-    history: Any,
-    seconds: Seconds,
-    centres: NDArray[np.float64] | None = None,
-) -> None:
-    """Set the fitted attributes of a method that has no fairness weight.
-
-    Args:
-        estimator: the estimator.
-        labels: (N,) 0..K-1.
-        groups: groups of the points.
-        objective: objective of the labels.
-        history: values of the minimised function after each iteration.
-        seconds: time of the fit.
-        centres: (K, D) `cluster_centers_`, if the method has any.
-    """
-    labels, order = numbered(estimator, labels)
-    if centres is not None:
-        estimator.cluster_centers_ = centres[order]
-    keep_fairness(estimator, labels, groups)
-    estimator.objective_ = objective
-    estimator.history_ = np.asarray(history, dtype=np.float64)
-    estimator.n_iter_, estimator.seconds_ = max(1, len(estimator.history_)), seconds
 
 
 def warn_if_labels_less_fair(fairness: Fairness, soft_error: float, rounding: str) -> None:
@@ -87,5 +56,5 @@ def warn_if_labels_less_fair(fairness: Fairness, soft_error: float, rounding: st
             f"the fairness error of the labels, {fairness.error:.4g}{absent}, is above that of the assignments, "
             f"{soft_error:.4g}: {_REMEDIES[rounding]}",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=6,
         )

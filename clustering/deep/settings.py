@@ -1,4 +1,4 @@
-"""Settings and parts of the training of a network by a clustering objective."""
+"""Settings of the training of a network by a clustering objective, apart from Lightning, whose import is slow."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,11 +7,7 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from clustering.deep.networks import Classifier, Prepare
-from clustering.deep.objectives import Objective, Relabel
 from clustering.foundation.parameters import Above, AtLeast, validate
-from clustering.foundation.progress import Advance, Log, Observe
-from clustering.optimiser.alternation import Clamp
 
 Augment = Callable[[Tensor, torch.Generator], Tensor]
 """Changes each input (n, …) of a batch by its own draw; the generator is of the CPU."""
@@ -40,31 +36,3 @@ class DeepTraining:
 
     def __post_init__(self) -> None:
         validate(self)
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """What the Lightning module of a training is made of; see `train`."""
-
-    model: Classifier
-    points: Tensor
-    objective: Objective
-    prior: Tensor
-    training: DeepTraining
-    relabel: Relabel
-    seed: int
-    identity: str
-    prepare: Prepare
-    augment: Augment | None
-    known: Clamp | None
-    log: Log | None
-    observe: Observe | None
-    advance: Advance | None
-
-    @property
-    def batch_size(self) -> int:
-        return min(self.training.batch_size, len(self.points))
-
-    @property
-    def steps_per_epoch(self) -> int:
-        return len(self.points) // self.batch_size

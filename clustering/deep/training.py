@@ -1,4 +1,5 @@
-"""Training of a network on the objective of a discriminative clustering method, with or without known labels."""
+"""Training of a network on the objective of a discriminative clustering method, with or without known labels, by
+Lightning."""
 
 import warnings
 from collections.abc import Callable
@@ -7,20 +8,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytorch_lightning as lightning
 import torch
 from numpy.typing import ArrayLike, NDArray
+from pytorch_lightning.callbacks import ModelCheckpoint
 from torch import Tensor, nn
+from torch.utils.data import DataLoader
 
+from clustering.deep import losses
 from clustering.deep.networks import Classifier, Prepare, predictions
 from clustering.deep.objectives import Objective, Relabel
 from clustering.deep.prior import checked_prior
-from clustering.deep.settings import Augment, DeepTraining, Job
+from clustering.deep.settings import Augment, DeepTraining
 from clustering.estimator_input import known_clusters
 from clustering.files.torch_files import resumable
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.progress import Advance, Log, Observe
+from clustering.foundation.quiet_lightning import accelerator_of, train_quietly
 from clustering.foundation.streams import stream_key
+from clustering.optimiser.alternation import Clamp
 from clustering.starts import warn_of_empty
 
 RECIPE = 2
@@ -45,6 +52,126 @@ class DeepTrained:
     labels: NDArray[np.int64]
     sizes: NDArray[np.int64]
     resumed_at: int
+
+
+class SelfLabelling(lightning.LightningModule):
+    """Trains any pair of an assignment step and a loss, on batches of point indices.
+
+    An incomplete last batch is dropped, with other points in each epoch. Random draws depend on the number of the
+    epoch, so that a resumed training repeats them.
+    """
+
+    identity = ""
+    log_of_epochs: Log | None = None
+    observe: Observe | None = None
+    advance: Advance | None = None
+
+    def __init__(
+        self,
+        model: Classifier,
+        points: Tensor,
+        objective: Objective,
+        prior: Tensor,
+        training: DeepTraining,
+        relabel: Relabel,
+        seed: int,
+        prepare: Prepare,
+        augment: Augment | None,
+        known: Clamp | None,
+    ) -> None:
+        super().__init__()
+        self.model, self.points, self.known = model, points, known
+        self.objective, self.prior, self.relabel = objective, prior, relabel
+        self.settings, self.seed = training, seed
+        self.prepare, self.augment = prepare, augment
+        self.batch_size = min(training.batch_size, len(points))
+        self.steps_per_epoch = len(points) // self.batch_size
+        self._draws = torch.Generator()
+
+    @property
+    def epochs_done(self) -> int:
+        """Number of complete epochs, including those of an interrupted training that this one resumes."""
+        return self.global_step // self.steps_per_epoch
+
+    def train_dataloader(self) -> DataLoader[Tensor]:
+        key = stream_key(self.seed, "deep training", "order", self.epochs_done)
+        order = torch.randperm(len(self.points), generator=torch.Generator().manual_seed(key))
+        batches: Any = torch.split(order[: self.steps_per_epoch * self.batch_size], self.batch_size)
+        return DataLoader(batches, batch_size=None, generator=torch.Generator())  # not the global one, of dropout
+
+    def transfer_batch_to_device(self, batch: Tensor, device: torch.device, dataloader_idx: int) -> Tensor:
+        """Keep indices on the CPU, where the points are."""
+        return batch
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        training, backbone = self.settings, list(self.model.backbone.parameters())
+        decayed = [parameter for parameter in backbone if parameter.ndim > 1]
+        others = [parameter for parameter in backbone if parameter.ndim <= 1] + list(self.model.head.parameters())
+        groups: list[dict[str, Any]] = [{"params": decayed, "weight_decay": training.weight_decay}, {"params": others}]
+        return torch.optim.Adam([group for group in groups if group["params"]], lr=training.learning_rate)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["identity"] = self.identity
+
+    def on_train_epoch_start(self) -> None:
+        self._draws.manual_seed(stream_key(self.seed, "deep training", "views", self.epochs_done))
+        torch.manual_seed(stream_key(self.seed, "deep training", "dropout", self.epochs_done))
+        self._sums = torch.zeros(2, dtype=torch.float64)
+        self._seen = torch.full((len(self.points),), -1)
+        self._of_epoch = None
+        if self.relabel == "epoch":
+            log_p = predictions(self.model, self.points, self.prepare, self.device).to(self.device)
+            self.model.train()
+            self._of_epoch = self.objective.targets(log_p, self.prior, self._known(torch.arange(len(self.points))))
+
+    def training_step(self, indices: Tensor, batch: int) -> Tensor:
+        points = self.points[indices].to(self.device)
+        views = [points] + [self.augment(points, self._draws) for _ in range(self.settings.views) if self.augment]
+        log_p = self.model(torch.cat([self.prepare(view) for view in views])).unflatten(0, (len(views), len(points)))
+        known = self._known(indices)
+        if self.relabel == "epoch":
+            targets = None if self._of_epoch is None else self._of_epoch[indices.to(self.device)]
+        else:
+            with torch.no_grad():
+                targets = self.objective.targets(log_p[0].detach(), self.prior, known)
+        loss = self.objective.loss(log_p, targets, self.prior, known)
+        loss = loss + self.settings.margin_weight * losses.margin_norm(self.model.head.weight)
+        value = float(loss.detach())
+        if not bool(loss.isfinite()):
+            raise self._diverged(f"the loss is {value:g} at step {batch + 1} of epoch {self.epochs_done + 1}")
+        self._sums += torch.tensor([value, float(losses.mean_entropy(log_p[0].detach()))])
+        self._last = indices
+        self._seen[indices] = log_p[0].argmax(1).cpu()
+        if self.advance is not None:
+            self.advance(len(indices), loss=value)
+        return loss
+
+    def on_train_epoch_end(self) -> None:
+        if not bool(predictions(self.model, self.points[self._last], self.prepare, self.device).isfinite().all()):
+            raise self._diverged(f"predictions are no longer finite after epoch {self.epochs_done}")
+        self.model.train()
+        if self.log_of_epochs is None:
+            return
+        loss, entropy = (self._sums / self.steps_per_epoch).tolist()
+        sizes = torch.bincount(self._seen[self._seen >= 0], minlength=len(self.prior)).double()
+        shares = (sizes / sizes.sum()).tolist()
+        curves = {f"cluster_sizes/{k}": share for k, share in enumerate(shares)}
+        curves |= {"smallest_cluster": min(shares), "largest_cluster": max(shares)}
+        observed = self.observe(self._seen.numpy()) if self.observe is not None else {}
+        self.log_of_epochs.metrics({"loss": loss, "entropy": entropy, **curves, **observed}, self.epochs_done)
+
+    def _diverged(self, quantity: str) -> InputError:
+        return InputError(
+            f"training diverged: {quantity} (the last state is kept); lower learning_rate "
+            f"({self.settings.learning_rate:g}), or replace points that are not finite"
+        )
+
+    def _known(self, indices: Tensor) -> Clamp | None:
+        """Known classes in the batch; None if there are none."""
+        if self.known is None:
+            return None
+        mask, labels = (part[indices.to(part.device)].to(self.device) for part in self.known)
+        return (mask, labels) if bool(mask.any()) else None
 
 
 def train(
@@ -119,29 +246,14 @@ def train(
     identity = fingerprint(*of, _bytes(points), _bytes(inputs), labels)
     state = None if folder is None else resumable(folder / "last.ckpt", identity, say)
     resumed_at = 0 if state is None else int(state["epoch"]) + 1
-    job = Job(
-        model,
-        points,
-        objective,
-        shares.to(place),
-        training,
-        relabel,
-        seed,
-        identity,
-        prepare,
-        augment,
-        known,
-        log,
-        observe,
-        advance,
-    )
+    module = SelfLabelling(model, points, objective, shares.to(place), training, relabel, seed, prepare, augment, known)
+    module.identity, module.log_of_epochs, module.observe, module.advance = identity, log, observe, advance
     if advance is not None and resumed_at:
-        advance(resumed_at * job.steps_per_epoch * job.batch_size)
-
-    # slow import of Lightning, deferred
-    from clustering.deep.self_labelling import fit
-
-    fit(job, folder, place, resume=state is not None)
+        advance(resumed_at * module.steps_per_epoch * module.batch_size)
+    saved: dict[str, Any] = {"enable_version_counter": False, "save_on_train_epoch_end": True}
+    callbacks = [] if folder is None else [ModelCheckpoint(folder, "last", **saved)]
+    options = {"max_epochs": training.epochs, "reload_dataloaders_every_n_epochs": 1, **accelerator_of(place)}
+    train_quietly(module, folder, resume=None if state is None else "last", callbacks=callbacks, **options)
     log_p = predictions(model, points, prepare, place)
     unsound = int((~log_p.isfinite().all(dim=1)).sum())
     if unsound:

@@ -1,7 +1,7 @@
-"""Interface of data sets with sensitive features, and the scaling of columns in the papers."""
+"""Points with sensitive features, and the scaling of columns in the papers."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,34 +23,6 @@ class FairDataset(NamedTuple):
     values: NDArray[Any]
     columns: tuple[str, ...]
     sensitive: Mapping[str, Any]
-
-
-class FairSource(Protocol):
-    """A frozen dataclass whose fields are its config; one small file each.
-
-    A source may also have `clusters`, the number of clusters in the papers.
-
-    Attributes:
-        name: name in the table of data sets.
-    """
-
-    name: ClassVar[str]
-
-    def source(self) -> str:
-        """Fast fingerprint of the source of the points (16 hexadecimal digits); it does not depend on where files are.
-
-        Raises:
-            InputError: files are missing; the message says which file belongs where.
-        """
-        ...
-
-    def read(self) -> FairDataset:
-        """Load all points.
-
-        Raises:
-            InputError: files are missing or have unexpected content.
-        """
-        ...
 
 
 def preprocessed(values: NDArray[Any], preprocess: Preprocess) -> NDArray[Any]:

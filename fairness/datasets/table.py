@@ -230,10 +230,11 @@ class Table:
         return int(bins[0]) if len(bins) == 1 else len(bins) + 1 if bins else 0
 
     def _binned(self, name: str, numbers: NDArray[np.float64]) -> tuple[list[str], NDArray[np.int64]]:
-        """Names of the bins that have rows, in order, and the bin of each number."""
-        from fairness.bins import binned
-
-        bin_of_row, edges = binned(name, numbers, self._bins if len(self.bins) == 1 else [-np.inf, *self.bins, np.inf])
+        """Names of the right-closed bins that have rows, in order, and the bin of each number."""
+        edges = np.array([-np.inf, *self.bins, np.inf])
+        if len(self.bins) == 1:
+            edges = np.unique(np.quantile(numbers, np.linspace(0, 1, self._bins + 1)))
+        bin_of_row = np.maximum(np.searchsorted(edges, numbers) - 1, 0)
         kept, codes = np.unique(bin_of_row, return_inverse=True)
         names = _interval_names(edges.tolist(), whole=bool((numbers % 1 == 0).all()))
         return [names[place] for place in kept], codes

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from clustering.foundation.streams import stream
 from clustering.foundation.timing import Stopwatch
 from fairness.groups import Groups
-from fairness.metrics import FLOOR
+from fairness.metrics import divergences
 from fairness.objectives import Kind, medoids
 
 Floats = NDArray[np.float64]
@@ -137,10 +137,7 @@ class Problem:
 
     def errors_of_groups(self, by_group: Floats, sizes: Floats) -> Floats:
         """(..., K) as `errors`, at counts (..., J, K) of the groups in clusters of these sizes (..., K)."""
-        target = self.groups.target[:, None]
-        shares = np.maximum(by_group / np.maximum(sizes, 1)[..., None, :], FLOOR)
-        errors: Floats = (target * np.log(target / shares)).sum(axis=-2)
-        return np.where(sizes > 0, errors, 0.0)
+        return np.where(sizes > 0, divergences(by_group, sizes, self.groups.target).sum(axis=-2), 0.0)
 
     def assigned(self, prototypes: Floats, prices: Floats) -> Ints:
         """(N,) clusters of lowest cost plus price (C, K) of the point's cell."""

@@ -29,8 +29,7 @@ class Lowered(NamedTuple):
         assignments: (T, N, K).
         objective, gap: (T,) float64.
         converged: (T,) bool.
-        history: for each start, E at the beginning and after every step.
-        steps: number of steps of the longest start, including moves.
+        history: for each start, E after every step, moves included.
     """
 
     assignments: Tensor
@@ -38,7 +37,6 @@ class Lowered(NamedTuple):
     gap: Tensor
     converged: Tensor
     history: list[list[float]]
-    steps: int
 
 
 def lowered(
@@ -74,7 +72,7 @@ def lowered(
         S[open_ones], objective[open_ones], gap[open_ones] = descent.assignments, descent.objective, descent.gap
         for i, place in enumerate(open_ones.tolist()):
             values = descent.trace[:, i]
-            history[place] += values[~torch.isnan(values)].tolist()[1 if history[place] else 0 :]
+            history[place] += values[~torch.isnan(values)].tolist()[1:]
         steps += int(descent.iterations.max())
         ended = descent.status != Status.MAX_ITERATIONS
         converged[open_ones] = ended
@@ -86,7 +84,7 @@ def lowered(
             S[open_ones], E = _moved(terms, S[open_ones])
             for i, place in enumerate(open_ones.tolist()):
                 history[place].append(float(E[i]))
-    return Lowered(S, objective, gap, converged, history, steps)
+    return Lowered(S, objective, gap, converged, history)
 
 
 def _moved(terms: Sequence[Term], S: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,17 +2,16 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from clustering.foundation.errors import InputError
-from clustering.starts import rounding
+from clustering.foundation.parameters import LARGEST_OF_ESTIMATORS, AtLeast, Within, mismatch
 from fairness.groups import Groups
 from fairness.metrics import Fairness, cluster_balances
 
@@ -25,7 +24,10 @@ _BEYOND = 10.0
 """Last weight tried if no weight of a path reaches the goal, in units of the largest one."""
 
 _ROUNDING = 1e-12
-"""Tolerance of a goal: labels that miss it by no more count as reaching it."""
+"""Tolerance of a goal: labels that miss it by no more count as reaching it. Objectives that differ by no more, as a
+share, count as equal."""
+
+_LIMITS = {"max_error": Annotated[float, AtLeast(0)], "min_balance": Annotated[float, Within(0, 1)]}
 
 
 class Trial(NamedTuple):
@@ -55,17 +57,9 @@ class Ended(NamedTuple, Generic[End]):
 
 
 class SearchResult(NamedTuple, Generic[End]):
-    """Result of a search.
-
-    Attributes:
-        end: fitted state of the chosen trial.
-        fairness: fairness of its labels.
-        trial: the chosen trial.
-        path: all trials, by weight.
-    """
+    """Result of a search: fitted state and trial that are chosen, and all trials by weight."""
 
     end: End
-    fairness: Fairness
     trial: Trial
     path: tuple[Trial, ...]
 
@@ -79,42 +73,48 @@ class Goal:
         min_balance: smallest balance of a cluster; None sets no limit.
     """
 
-    max_error: float | None
-    min_balance: float | None
+    max_error: float | None = None
+    min_balance: float | None = None
 
     @classmethod
-    def of(cls, estimator: Any, groups: Groups) -> "Goal | None":
-        """The goal of a fit; None if the fit has a fixed weight.
+    def of(cls, estimator: Any) -> "Goal | None":
+        """The goal of a fit, the `fairness_weight` that is a mapping; None if it is a number or None.
 
         Raises:
-            InputError: the fit has both a weight and a goal, or neither, or no clustering of these groups can reach the
-                goal.
+            InputError: the weight or the goal is invalid.
         """
-        goal, name = cls(estimator.max_error, estimator.min_balance), type(estimator).__name__
-        if estimator.fairness_weight != "auto":
-            if goal != cls(None, None):
+        weight, name = estimator.fairness_weight, type(estimator).__name__
+        if not isinstance(weight, Mapping):
+            problem = mismatch(weight, Annotated[float, AtLeast(0)] | None, LARGEST_OF_ESTIMATORS)
+            if problem:
                 raise InputError(
-                    f"{name}: max_error and min_balance choose the weight, but fairness_weight is "
-                    f"{estimator.fairness_weight!r}; set fairness_weight='auto', or remove the goal"
+                    f"{name}: fairness_weight must be {problem}, or a goal such as {{'min_balance': 0.4}}, not "
+                    f"{weight!r}"
                 )
             return None
-        if goal == cls(None, None):
-            raise InputError(f"{name}: fairness_weight='auto' needs a goal; set max_error, min_balance or both")
+        if not weight or not set(weight) <= set(_LIMITS):
+            raise InputError(f"{name}: the goal in fairness_weight is max_error, min_balance or both, not {weight!r}")
+        for limit, value in weight.items():
+            if problem := mismatch(value, _LIMITS[limit]):
+                raise InputError(f"{name}: {limit} must be {problem}, not {value!r}")
+        return cls(**weight)
+
+    def check_reachable(self, groups: Groups) -> None:
+        """Raise InputError if no clustering of these groups can reach the self."""
         highest = float(cluster_balances(groups.sizes[:, None], groups.attribute_of)[0])
-        if goal.min_balance is not None and goal.min_balance > highest * (1 + _ROUNDING):
+        if self.min_balance is not None and self.min_balance > highest * (1 + _ROUNDING):
             raise InputError(
-                f"{name}: min_balance={goal.min_balance:g} is unreachable: the balance of the data, "
+                f"min_balance={self.min_balance:g} is unreachable: the balance of the data, "
                 f"{highest:.6g}, is the largest possible minimum over clusters; lower min_balance"
             )
         # The size-weighted mean of the clusters' shares equals the shares in the data, and KL is convex.
         shares = groups.sizes / groups.sizes[groups.attribute_of == 0].sum()
         least = float((groups.target * np.log(groups.target / shares)).sum())
-        if goal.max_error is not None and goal.max_error < least * (1 - _ROUNDING) - _ROUNDING:
+        if self.max_error is not None and self.max_error < least * (1 - _ROUNDING) - _ROUNDING:
             raise InputError(
-                f"{name}: max_error={goal.max_error:g} is unreachable: the target differs from the shares in "
+                f"max_error={self.max_error:g} is unreachable: the target differs from the shares in "
                 f"the data, so every clustering has an error of at least {least:.6g}; raise max_error"
             )
-        return goal
 
     def missed(self, fairness: Fairness) -> float:
         """By how much labels miss the goal; 0 or less if they reach it."""
@@ -123,133 +123,60 @@ class Goal:
         return max(error, balance)
 
     def search(
-        self, runs: Sequence["Run[End]"], groups: Groups, clusters: int, weights: Sequence[float]
+        self,
+        at: Callable[[Sequence[float]], Iterable[Ended[End]]],
+        groups: Groups,
+        clusters: int,
+        weights: Sequence[float],
+        *,
+        remedy: str = "",
     ) -> SearchResult[End]:
         """Find the result with the lowest objective that reaches the goal.
 
-        Equal objectives are decided by the smaller weight. If no result reaches the goal, the one that misses it least
-        is chosen. First, every start follows the weights of the path. Then each run that could still improve on the
-        best refines between its cheapest weight that reaches the goal and the next lower weight, by bisection of the
-        logarithm.
+        First the weights of the path are tried, then weights between the cheapest one that reaches the goal and the
+        next lower one, by bisection of the logarithm. Equal objectives are decided by the smaller weight. If no result
+        reaches the goal, the one that misses it least is chosen, with a warning.
 
         Args:
-            runs: functions that fit at the weights they are given.
+            at: fits all starts at rising weights.
             groups: groups of the points.
             clusters: K.
             weights: weights of the path, rising.
+            remedy: remedy for a goal that is missed, besides fewer clusters and more starts.
+
+        Warns: ConvergenceWarning: no result reaches the goal.
         """
-        search: _Search[End] = _Search(self, groups, clusters)
-        paths = [search.follow(run(_Path(search, weights))) for run in runs]
-        # Cheapest runs first: a better incumbent rules out more of the others.
-        for trials, run in sorted(zip(paths, runs, strict=True), key=lambda pair: _cheapest(pair[0])):
-            low, high = _around_cheapest(trials)
-            floor = min((trial.objective for trial in trials if trial.weight == low), default=math.inf)
-            if 0 < low * _NEAR < high and search.could_be(floor):
-                search.follow(run(_Between(search, low, high)))
-        assert search.best is not None
-        return search.best._replace(path=tuple(sorted(search.path)))
+        found: list[tuple[tuple[Any, ...], Trial, End]] = []
 
-    def warn_if_missed(self, result: SearchResult[Any], *, remedy: str = "") -> None:
-        """Warn if the best result misses the goal; `remedy` is one more than fewer clusters and more starts."""
-        if not result.trial.reached:
-            goals = {"max_error": self.max_error, "min_balance": self.min_balance}
-            others = f", more n_init or {remedy}" if remedy else " or more n_init"
-            goal = " and ".join(f"{name}={value:g}" for name, value in goals.items() if value is not None)
-            warnings.warn(
-                f"no weight reached {goal}: the closest labels have an error of "
-                f"{result.trial.fairness_error:.4g} and a minimum balance of {result.trial.balance_min:.4g}; "
-                f"relax the goal, or set fewer n_clusters{others}",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        def reached(tried: Sequence[float]) -> bool:
+            before = len(found)
+            for ended in at(tried):
+                fairness = Fairness.of(groups.counts(ended.labels, clusters), groups)
+                missed = self.missed(fairness)
+                enough = missed <= _ROUNDING
+                trial = Trial(ended.weight, ended.objective, fairness.error, fairness.balance_min, enough)
+                # The error breaks ties: wherever a cluster lacks a group, the balance is 0.
+                costs = (ended.objective,) if enough else (missed, fairness.error)
+                found.append(((fairness.empty, not enough, *costs), trial, ended.end))
+            return any(trial.reached for _, trial, _ in found[before:])
 
-
-Run = Callable[[Iterable[float]], Iterator[Sequence[Ended[End]]]]
-"""Fits one or more starts at each weight of an iterable, which may rise and fall, and yields the results before it
-consumes the next weight."""
-
-
-class _Search(Generic[End]):
-    """Trials of a search and the best of them."""
-
-    def __init__(self, goal: Goal, groups: Groups, clusters: int) -> None:
-        self.goal, self.groups, self.clusters = goal, groups, clusters
-        self.path: list[Trial] = []
-        self.best: SearchResult[End] | None = None
-        self.reached = False  # whether the last weight of the current run reached the goal
-
-    def follow(self, run: Iterator[Sequence[Ended[End]]]) -> list[Trial]:
-        """Consume the results of a run and return its trials."""
-        first = len(self.path)
-        for ends in run:
-            judged = [self._judge(ended) for ended in ends]
-            self.reached = any(judged)
-        return self.path[first:]
-
-    def could_be(self, objective: float) -> bool:
-        """Whether a result with at least this objective could still be better than the best."""
-        return self.best is None or objective < self.best.trial.objective
-
-    def _judge(self, ended: Ended[End]) -> bool:
-        fairness = Fairness.of(self.groups.counts(ended.labels, self.clusters), self.groups)
-        reached = self.goal.missed(fairness) <= _ROUNDING
-        trial = Trial(ended.weight, ended.objective, fairness.error, fairness.balance_min, reached)
-        self.path.append(trial)
-        if self._better(trial, fairness):
-            self.best = SearchResult(ended.end, fairness, trial, ())
-        return reached
-
-    def _better(self, trial: Trial, fairness: Fairness) -> bool:
-        best = self.best
-        if best is None or trial.reached != best.trial.reached or fairness.empty != best.fairness.empty:
-            return best is None or (fairness.empty, not trial.reached) < (best.fairness.empty, not best.trial.reached)
-        if not trial.reached:  # the error breaks ties: wherever a cluster lacks a group, the balance is 0
-            return (self.goal.missed(fairness), fairness.error) < (self.goal.missed(best.fairness), best.fairness.error)
-        tolerance = rounding(torch.float64) * abs(best.trial.objective)
-        if abs(trial.objective - best.trial.objective) <= tolerance:
-            return trial.weight < best.trial.weight
-        return trial.objective < best.trial.objective
-
-
-@dataclass(frozen=True)
-class _Path:
-    """Rising weights, followed by a larger one if none of them reached the goal."""
-
-    search: _Search[Any]
-    weights: Sequence[float]
-
-    def __iter__(self) -> Iterator[float]:
-        reached = False
-        for weight in self.weights:
-            yield weight
-            reached = reached or self.search.reached
-        if not reached and self.weights[-1] > 0:
-            yield _BEYOND * self.weights[-1]
-
-
-@dataclass(frozen=True)
-class _Between:
-    """Bisection between a weight that misses the goal, which comes first, and one that reaches it."""
-
-    search: _Search[Any]
-    low: float
-    high: float
-
-    def __iter__(self) -> Iterator[float]:
-        low, high = self.low, self.high
-        yield low
-        while _NEAR * low < high:
+        if not reached(weights) and weights[-1] > 0:
+            reached([_BEYOND * weights[-1]])
+        _, best, _ = min(found, key=lambda each: each[0])
+        low, high = max((weight for weight in weights if weight < best.weight), default=0.0), best.weight
+        while best.reached and 0 < low * _NEAR < high:
             middle = math.sqrt(low * high)
-            yield middle
-            low, high = (low, middle) if self.search.reached else (middle, high)
-
-
-def _cheapest(trials: Sequence[Trial]) -> float:
-    return min((trial.objective for trial in trials if trial.reached), default=math.inf)
-
-
-def _around_cheapest(trials: Sequence[Trial]) -> tuple[float, float]:
-    """The next lower weight and the weight of the cheapest trial that reaches the goal; 0 and 0 if none does."""
-    reached = [(trial.objective, trial.weight) for trial in trials if trial.reached]
-    high = min(reached)[1] if reached else 0.0
-    return max((trial.weight for trial in trials if trial.weight < high), default=0.0), high
+            low, high = (low, middle) if reached([middle]) else (middle, high)
+        order, best, _ = min(found, key=lambda each: each[0])
+        equal = order if not best.reached else (*order[:2], order[2] + _ROUNDING * abs(order[2]))
+        _, best, end = min((each for each in found if each[0] <= equal), key=lambda each: each[1].weight)
+        if not best.reached:
+            goal = " and ".join(f"{name}={value:g}" for name, value in vars(self).items() if value is not None)
+            others = f", more n_init or {remedy}" if remedy else " or more n_init"
+            warnings.warn(
+                f"no weight reached {goal}: the closest labels have an error of {best.fairness_error:.4g} and a "
+                f"minimum balance of {best.balance_min:.4g}; relax the goal, or set fewer n_clusters{others}",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        return SearchResult(end, best, tuple(sorted(trial for _, trial, _ in found)))

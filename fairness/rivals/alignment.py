@@ -1,26 +1,21 @@
 """Fair clustering via alignment (Kim, Lee, Park and Kim, ICML 2025), K-means."""
 
-from functools import partial
-from typing import Annotated, Any, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated
 
 import numpy as np
 import sklearn.cluster
-from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, ClusterMixin
 
-from clustering.foundation.cores import shared_if_large
-from clustering.foundation.parameters import AtLeast, Within
-from clustering.foundation.streams import stream
-from fairness.assignment import FairAssignment, fair_assignment
-from fairness.fit_input import SmallGroups, warn_if_groups_are_y
+from clustering.foundation.parameters import Within
+from fairness.assignment import Assignment, fair_assignment
 from fairness.objectives import kmeans_objective
 from fairness.optimiser.flow_rounding import rounded
-from fairness.rivals.given import Course, Floats, Given, Ints, fit_courses, given
-from fairness.rivals.unfair import costs
+from fairness.rivals.base import Alternating, Course, Data, Floats, Ints, costs
 
 
-class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class FairAlignment(Alternating):
     """K-means of aligned points, where each aligned point is the mean of one point per group, weighted by group size.
 
     With pi_j the share of group j, T the weighted mean of (x_1..x_J), and any centre c,
@@ -42,80 +37,28 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_clusters : number of clusters K.
     unaligned : share of the mass, 0..1, that needs no alignment, so that its points go to their nearest centres. The
         same programme chooses which mass (FCA-C, which chooses a set of pairs). 0 gives fair clusters, 1 gives K-means.
-    init : "k-means++", or (K, D) initial centres, in which case there is a single start.
-    n_init : number of starts, each initialised by K-means from its seeds; the one with the lowest objective is kept.
-    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
-    small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters will
-        lack the group.
-    max_iter, tol : maximum number of alternations; relative decrease of the sum below which they stop.
-    random_state : seed or generator of the initialisations.
+
+    For the other parameters, and the other fitted attributes, see `fairness.rivals.base.Alternating`.
 
     Attributes
     ----------
     labels_ : (N,) int, cluster of each point; the count of each group in each cluster is within one of the fractional
         one.
-    cluster_centers_ : (K, D) in the space of the normalised rows if `normalize` is set.
-    objective_ : K-means objective of the labels, measured from the means of the clusters. start_objectives_ : (n_init,)
-        objective of each start.
     history_ : (n_iter_,) cost of the joint distribution after each turn, times N.
-    fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
-    absent_groups_ : as of `fairness.FairKMeans`; groups are combinations if there are several attributes.
-    n_iter_ : number of alternations of the best start. seconds_ : time spent in the fit, see
-        `clustering.foundation.timing.Seconds`.
-    n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
-    kind = "kmeans"
+    crossed = True
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        unaligned: Annotated[float, Within(0, 1)] = 0.0,
-        init: str | ArrayLike = "k-means++",
-        n_init: Annotated[int, AtLeast(1)] = 4,
-        normalize: Literal["l2"] | None = None,
-        small_groups: SmallGroups = "error",
-        max_iter: Annotated[int, AtLeast(1)] = 100,
-        tol: Annotated[float, AtLeast(0)] = 1e-5,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.unaligned = unaligned
-        self.init = init
-        self.n_init = n_init
-        self.normalize = normalize
-        self.small_groups = small_groups
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    _: KW_ONLY
+    unaligned: Annotated[float, Within(0, 1)] = 0.0
 
-    @shared_if_large
-    def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "FairAlignment":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning if `sensitive_features` is None.
-
-        Args:
-            sensitive_features: see `fairness.groups.groups_of`; None treats all points as one group, which gives plain
-                K-means.
-
-        Raises:
-            InputError: a parameter, X or the groups are invalid.
-        """
-        warn_if_groups_are_y(y, sensitive_features)
-        data = given(self, X, sensitive_features, intersectional=True)
-        fit_courses(self, data, "kmeans", partial(self._course, data))
-        return self
-
-    def _course(self, data: Given, centres: Floats) -> Course:
-        """Run one start from centres (K, D)."""
+    def _course(self, data: Data, centres: Floats, generator: np.random.Generator) -> Course:
         values, groups = data.values, data.groups
         capacity = np.full(self.n_clusters + 1, np.inf)
         capacity[-1] = self.unaligned * len(values)
-        generator = stream(data.seed, "fair assignment")
-        assignment: FairAssignment | None = None
+        assignment: Assignment | None = None
         history: list[float] = []
         for _ in range(self.max_iter):
             distances = costs(values, centres)
@@ -124,7 +67,7 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 hubs, groups, groups.target, groups.target, generator=generator, capacity=capacity, near=assignment
             )
             history.append(assignment.value)
-            if len(history) > 1 and history[-2] - history[-1] <= self.tol * history[-2]:
+            if self._settled(history):
                 break
             points, masses = aligned(assignment.shares[:, :-1], values, groups.cells)
             unaligned_entries = assignment.shares[:, [-1]].tocoo()

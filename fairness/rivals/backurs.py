@@ -1,25 +1,21 @@
 """Fairlets in near-linear time by a random tree (Backurs, Indyk, Onak, Schieber, Vakilian and Wagner, ICML 2019)."""
 
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClusterMixin
+from numpy.typing import NDArray
 
-from clustering.foundation.cores import shared_if_large
-from clustering.foundation.parameters import AtLeast
 from clustering.foundation.streams import stream
-from clustering.foundation.timing import Stopwatch
-from fairness.fit_input import SmallGroups, warn_if_groups_are_y
-from fairness.objectives import Kind
-from fairness.rivals.fairlets import fit_fairlets, wanted_balance
-from fairness.rivals.given import Floats, Ints, given
+from fairness.rivals.base import Data, Floats, Ints
+from fairness.rivals.fairlets import Fairlets, wanted_balance
 
 _DEPTH = 40
 """Number of halvings of the box after which points count as coincident."""
 
 
-class Backurs(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class Backurs(Fairlets):
     """Fairlets are formed within the cells of a randomly shifted quadtree, and the fairlets are clustered.
 
     The method is for two groups. A fairlet has at least p points of one group for every q of the other, hence a cluster
@@ -31,80 +27,16 @@ class Backurs(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_clusters : number of clusters K.
     balance : p, q with p <= q, at most the balance of the data. None uses the largest such p / q with p + q <= 10;
         large fairlets, such as those of 49, 100, cost more than the small gain in balance is worth.
-    kind : "kmedian" (paper) or "kmeans".
-    init : "k-means++", or (K, D) initial centres, in which case there is a single start.
-    n_init : number of starts of K-median; the one with the lowest cost of the fairlet centres is kept.
-    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
-    small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters stay
-        empty.
-    max_iter : maximum number of iterations of K-median.
-    random_state : seed or generator of the shift and of the starts.
 
-    Attributes
-    ----------
-    labels_ : (N,) int, cluster of each point; the points of a fairlet share a cluster.
-    fairlets_ : (N,) int, 0..F-1, fairlet of each point. fairlet_cost_ : sum of the distances of all points to the
-        centres of their fairlets.
-    balance_wanted_ : (p, q), the balance of the fairlets.
-    cluster_centers_ : (K, D) medoids, which are rows of X, or means of the clusters, in the space of the normalised
-        rows if `normalize` is set.
-    objective_ : K-median or K-means objective of the labels, measured from the medoids or means of their clusters.
-    history_ : (1,) clustering cost of the fairlet centres. n_iter_ : 1. fairness_error_, balance_min_, balance_mean_,
-        group_counts_ (J, K), group_names_, target_, n_empty_,
-    absent_groups_ : as in `fairness.FairKMeans`.
-    seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`. n_features_in_, feature_names_in_ : as
-        in scikit-learn.
+    For the other parameters, and the fitted attributes, see `fairness.rivals.fairlets.Fairlets`.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        balance: tuple[int, ...] | None = None,
-        kind: Kind = "kmedian",
-        init: str | ArrayLike = "k-means++",
-        n_init: Annotated[int, AtLeast(1)] = 8,
-        normalize: Literal["l2"] | None = None,
-        small_groups: SmallGroups = "error",
-        max_iter: Annotated[int, AtLeast(1)] = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.balance = balance
-        self.kind = kind
-        self.init = init
-        self.n_init = n_init
-        self.normalize = normalize
-        self.small_groups = small_groups
-        self.max_iter = max_iter
-        self.random_state = random_state
-
-    @shared_if_large
-    def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "Backurs":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning if `sensitive_features` is None.
-
-        Args:
-            sensitive_features: attribute with two values, see `fairness.groups.groups_of`; None treats all points as
-                one group, which gives plain K-median.
-
-        Raises:
-            InputError: a parameter, X or the groups are invalid, there are more than two groups, or the data cannot
-                reach the balance.
-        """
-        warn_if_groups_are_y(y, sensitive_features)
-        data, watch = given(self, X, sensitive_features, two_groups=True), Stopwatch()
-        if data.groups.trivial:
-            self.balance_wanted_, fairlets = (1, 1), np.arange(len(data.values))
-        else:
-            self.balance_wanted_ = wanted_balance(self.balance, data.groups, "Backurs", most=10)
-            fairlets = tree_fairlets(
-                data.values, data.groups.cells, *self.balance_wanted_, stream(data.seed, "tree of fairlets")
-            )
-        fit_fairlets(self, data, fairlets, watch)
-        return self
+    def _fairlets(self, data: Data) -> Ints:
+        self.balance_wanted_ = wanted_balance(self.balance, data.groups, "Backurs", most=10)
+        generator = stream(data.seed, "tree of fairlets")
+        return tree_fairlets(data.values, data.groups.cells, *self.balance_wanted_, generator)
 
 
 def tree_fairlets(values: Floats, colours: Ints, p: int, q: int, generator: np.random.Generator) -> Ints:

@@ -1,24 +1,19 @@
 """Fairlets of least cost (Chierichetti, Kumar, Lattanzi and Vassilvitskii, NeurIPS 2017)."""
 
-from typing import Annotated, Any, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment, linprog
 from scipy.sparse import coo_array, eye_array, hstack, vstack
 from scipy.sparse.csgraph import connected_components
-from sklearn.base import BaseEstimator, ClusterMixin
 
-from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast
 from clustering.foundation.streams import stream
-from clustering.foundation.timing import Stopwatch
-from fairness.fit_input import SmallGroups, warn_if_groups_are_y
-from fairness.objectives import Kind
-from fairness.rivals.fairlets import fit_fairlets, wanted_balance
-from fairness.rivals.given import Floats, Ints, given
-from fairness.rivals.unfair import costs
+from fairness.rivals.base import Data, Floats, Ints, costs
+from fairness.rivals.fairlets import Fairlets, wanted_balance
 
 _AT_ONCE = 1 << 16
 """Number of edges up to which the solver receives all of them."""
@@ -30,7 +25,8 @@ _TOLERANCE = 1e-7
 """Tolerance of costs, in units of the largest distance."""
 
 
-class Chierichetti(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class Chierichetti(Fairlets):
     """Points are joined to points of the other group at the lowest summed distance, and these fairlets are clustered.
 
     The method is for two groups. A (1, t) fairlet is one point of one group with 1..t of the other, so clusters of
@@ -46,91 +42,37 @@ class Chierichetti(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_clusters : number of clusters K.
     balance : 1, t; None uses the smallest t that the data allows.
     part_size : maximum number of points in a part.
-    kind : "kmedian" (paper) or "kmeans".
-    init : "k-means++", or (K, D) initial centres, in which case there is a single start.
-    n_init : number of starts of K-median; the one with the lowest cost of the fairlet centres is kept.
-    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
-    small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters stay
-        empty.
-    max_iter : maximum number of iterations of K-median.
-    random_state : seed or generator of the parts and of the starts.
+
+    For the other parameters, and the other fitted attributes, see `fairness.rivals.fairlets.Fairlets`.
 
     Attributes
     ----------
-    labels_ : (N,) int, cluster of each point; the points of a fairlet share a cluster.
-    fairlets_ : (N,) int, 0..F-1, fairlet of each point. fairlet_cost_ : sum of the distances of all points to the
-        centres of their fairlets.
     balance_wanted_ : (1, t), the balance of the fairlets. n_parts_ : number of parts.
-    cluster_centers_ : (K, D) medoids, which are rows of X, or means of the clusters, in the space of the normalised
-        rows if `normalize` is set.
-    objective_ : K-median or K-means objective of the labels, measured from the medoids or means of their clusters.
-    history_ : (1,) clustering cost of the fairlet centres. n_iter_ : 1. fairness_error_, balance_min_, balance_mean_,
-        group_counts_ (J, K), group_names_, target_, n_empty_,
-    absent_groups_ : as in `fairness.FairKMeans`.
-    seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`. n_features_in_, feature_names_in_ : as
-        in scikit-learn.
     """
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        balance: tuple[int, ...] | None = None,
-        part_size: Annotated[int, AtLeast(10)] = 1000,
-        kind: Kind = "kmedian",
-        init: str | ArrayLike = "k-means++",
-        n_init: Annotated[int, AtLeast(1)] = 8,
-        normalize: Literal["l2"] | None = None,
-        small_groups: SmallGroups = "error",
-        max_iter: Annotated[int, AtLeast(1)] = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.balance = balance
-        self.part_size = part_size
-        self.kind = kind
-        self.init = init
-        self.n_init = n_init
-        self.normalize = normalize
-        self.small_groups = small_groups
-        self.max_iter = max_iter
-        self.random_state = random_state
+    _: KW_ONLY
+    part_size: Annotated[int, AtLeast(10)] = 1000
 
-    @shared_if_large
-    def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "Chierichetti":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning if `sensitive_features` is None.
+    def _cluster(self, data: Data) -> None:
+        self.n_parts_ = 1
+        super()._cluster(data)
 
-        Args:
-            sensitive_features: attribute with two values, see `fairness.groups.groups_of`; None treats all points as
-                one group, which gives plain K-median.
-
-        Raises:
-            InputError: a parameter, X or the groups are invalid, there are more than two groups, or the data cannot
-                reach the balance.
-        """
-        warn_if_groups_are_y(y, sensitive_features)
-        data, watch = given(self, X, sensitive_features, two_groups=True), Stopwatch()
-        points = len(data.values)
-        fairlets, self.n_parts_ = np.arange(points), 1
-        if data.groups.trivial:
-            self.balance_wanted_ = (1, 1)
-        else:
-            fewer, more = sorted(data.groups.sizes.tolist())
-            fairlet_balance = self.balance if self.balance is not None else (1, -(-more // fewer))
-            p, q = self.balance_wanted_ = wanted_balance(fairlet_balance, data.groups, "Chierichetti", most=2)
-            if p > 1:
-                raise InputError(f"Chierichetti: balance must be (1, t), not {p}, {q}; set balance=(1, {-(-q // p)})")
-            parts = _parts(data.groups.cells, -(-points // self.part_size), stream(data.seed, "parts"))
-            self.n_parts_, count = len(parts), 0
-            for part in parts:
-                members = cheapest_fairlets(data.values[part], data.groups.cells[part], q)
-                fairlets[part] = members + count
-                count += int(members.max()) + 1
-        fit_fairlets(self, data, fairlets, watch)
-        return self
+    def _fairlets(self, data: Data) -> Ints:
+        fewer, more = sorted(data.groups.sizes.tolist())
+        fairlet_balance = self.balance if self.balance is not None else (1, -(-more // fewer))
+        p, q = self.balance_wanted_ = wanted_balance(fairlet_balance, data.groups, "Chierichetti", most=2)
+        if p > 1:
+            raise InputError(f"Chierichetti: balance must be (1, t), not {p}, {q}; set balance=(1, {-(-q // p)})")
+        parts = _parts(data.groups.cells, -(-len(data.values) // self.part_size), stream(data.seed, "parts"))
+        fairlets, count = np.empty(len(data.values), dtype=np.int64), 0
+        for part in parts:
+            members = cheapest_fairlets(data.values[part], data.groups.cells[part], q)
+            fairlets[part] = members + count
+            count += int(members.max()) + 1
+        self.n_parts_ = len(parts)
+        return fairlets
 
 
 def _parts(colours: Ints, count: int, generator: np.random.Generator) -> list[Ints]:

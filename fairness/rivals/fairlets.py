@@ -1,20 +1,18 @@
 """Fairlets, small sets of points with a minimum balance of two groups, and clusterings that keep them together."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.foundation.timing import Seconds
 from fairness.groups import Groups
-from fairness.objectives import medoids, objective_of
-from fairness.reporting import keep_labels
-from fairness.rivals.given import Floats, Given, Ints
-from fairness.rivals.unfair import Centres, best_centres, costs, unfair_centres
+from fairness.objectives import Kind, medoids, objective_of
+from fairness.rivals.base import Centres, Data, Floats, Ints, WithCentres, best_centres, costs, unfair_centres
 
 _PAIRS = 1 << 21
 """Number of distances between members of fairlets computed at a time: 16 MiB."""
@@ -73,35 +71,62 @@ def representatives(values: Floats, fairlets: Ints) -> tuple[Floats, float]:
     return values[chosen[fairlets]], total
 
 
-def fit_fairlets(estimator: Any, data: Given, fairlets: Ints, watch: Stopwatch) -> None:
-    """Cluster the points at the positions of their fairlet centres (Chierichetti et al. 2017, section 4).
+@dataclass(eq=False, repr=False)
+class Fairlets(WithCentres):
+    """A method for two groups that joins points to fairlets, and clusters the points at the positions of their fairlet
+    centres by K-median or K-means (Chierichetti et al. 2017, section 4).
 
-    Sets the fitted attributes.
+    Parameters
+    ----------
+    balance : p, q with p <= q, at most the balance of the data: in every fairlet, and hence in every cluster, one group
+        has at least p / q as many points as the other.
+    kind : "kmedian" (paper) or "kmeans".
+    n_init : number of starts of the clustering; the one with the lowest cost of the fairlet centres is kept.
 
-    Args:
-        estimator: with `kind`, `n_clusters`, `n_init`, `init` and `max_iter`.
-        data: points and groups.
-        fairlets: (N,) 0..F-1.
-        watch: stopwatch started at the begin of the fit.
+    For the other parameters, and the other fitted attributes, see `fairness.rivals.base.WithCentres`.
+
+    Attributes
+    ----------
+    labels_ : (N,) int, cluster of each point; the points of a fairlet share a cluster.
+    fairlets_ : (N,) int, 0..F-1, fairlet of each point. fairlet_cost_ : sum of the distances of all points to the
+        centres of their fairlets.
+    balance_wanted_ : (p, q), the balance of the fairlets.
+    cluster_centers_ : (K, D) medoids, which are rows of X, or means of the clusters.
+    history_ : (1,) clustering cost of the fairlet centres.
     """
-    places, spread = representatives(data.values, fairlets)
-    distinct = np.unique(places, axis=0)
-    if len(distinct) < estimator.n_clusters:  # every fairlet is a cluster, and the other clusters are empty
-        lacking = estimator.n_clusters - len(distinct)
-        seeding, best = watch.lap(), Centres(np.concatenate([distinct, distinct[[-1] * lacking]]), 0.0)
-    else:
-        seeds = data.seeds(estimator, places)
-        seeding = watch.lap()
-        best = best_centres(unfair_centres(estimator.kind, places, seeds, estimator.max_iter))
-    labels: NDArray[np.int64] = costs(places, best.values, estimator.kind).argmin(axis=1)
-    centres = best.values.copy()
-    if estimator.kind == "kmedian":
-        medoid_rows = medoids(data.values, labels).indices
-        centres[: len(medoid_rows)][medoid_rows >= 0] = data.values[medoid_rows[medoid_rows >= 0]]
-    else:
-        for k in np.unique(labels):
-            centres[k] = data.values[labels == k].mean(axis=0)
-    estimator.fairlets_, estimator.fairlet_cost_ = fairlets, spread
-    objective = objective_of(estimator.kind, data.values, labels)
-    seconds = Seconds(0.0, seeding, watch.lap())
-    keep_labels(estimator, labels, data.groups, objective, [best.objective], seconds, centres)
+
+    two_groups = True
+
+    _: KW_ONLY
+    balance: tuple[int, ...] | None = None
+    kind: Kind = "kmedian"
+
+    @abstractmethod
+    def _fairlets(self, data: Data) -> Ints:
+        """(N,) fairlets 0..F-1 of points of two groups; sets balance_wanted_."""
+
+    def _cluster(self, data: Data) -> None:
+        values, fairlets = data.values, np.arange(len(data.values))
+        self.balance_wanted_ = (1, 1)
+        if not data.groups.trivial:
+            fairlets = self._fairlets(data)
+        places, self.fairlet_cost_ = representatives(values, fairlets)
+        self.fairlets_ = fairlets
+        distinct = np.unique(places, axis=0)
+        if len(distinct) < self.n_clusters:  # every fairlet is a cluster, and the other clusters are empty
+            lacking = self.n_clusters - len(distinct)
+            seeding, best = data.watch.lap(), Centres(np.concatenate([distinct, distinct[[-1] * lacking]]), 0.0)
+        else:
+            seeds = self._seeds(places)
+            seeding = data.watch.lap()
+            best = best_centres(unfair_centres(self.kind, places, seeds, self.max_iter))
+        labels: Ints = costs(places, best.values, self.kind).argmin(axis=1)
+        centres = best.values.copy()
+        if self.kind == "kmedian":
+            medoid_rows = medoids(values, labels).indices
+            centres[: len(medoid_rows)][medoid_rows >= 0] = values[medoid_rows[medoid_rows >= 0]]
+        else:
+            for k in np.unique(labels):
+                centres[k] = values[labels == k].mean(axis=0)
+        seconds = Seconds(0.0, seeding, data.watch.lap())
+        self._keep(labels, data.groups, objective_of(self.kind, values, labels), [best.objective], seconds, centres)

@@ -1,27 +1,27 @@
 """Spectral clustering with fairness constraints (Kleindessner, Samadi, Awasthi and Morgenstern, ICML 2019)."""
 
 import warnings
-from typing import Annotated, Any, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClusterMixin
 
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast
 from clustering.foundation.streams import stream
-from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.foundation.timing import Seconds
 from clustering.graphs.row_graph import graph_and_variance, scipy_graph
 from clustering.metrics import graph_objectives
 from clustering.optimiser.rows import Rows
-from fairness.fit_input import SmallGroups, warn_if_groups_are_y
+from fairness.fit_input import warn_if_groups_are_y
 from fairness.optimiser.fair_spectrum import embedded_labels, fair_embedding
-from fairness.reporting import keep_labels
-from fairness.rivals.given import given
+from fairness.rivals.base import Data, Rival
 
 
-class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class Kleindessner(Rival):
     """Relaxed normalised cut of the neighbour graph among indicators that are fair on average (Algorithm 3 of the
     paper).
 
@@ -40,69 +40,45 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_clusters : number of clusters K.
     n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N - 1 are used. The thesis
         says 20, its code uses 19, see `fairness.FairNcut`.
     symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
     n_init : number of starts of K-means on the rows of H; the one with the lowest K-means objective is kept.
-    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
-    small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters will
-        lack the group.
-    random_state : seed or generator of the initialisations.
+
+    For the other parameters, and the other fitted attributes, see `fairness.rivals.base.Rival`.
 
     Attributes
     ----------
-    labels_ : (N,) int, cluster of each point.
-    objective_ : normalised cut of W by the labels, 0..K.
+    objective_ : normalised cut of W by the labels, 0..K, the only value of `history_`.
     embedding_ : (N, K) rows of H; 0 for points without arcs. graph_ : W.
-    fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
-    absent_groups_ : as in `fairness.FairKMeans`.
-    history_ : (1,) the normalised cut. n_iter_ : 1.
-    seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`. n_features_in_, feature_names_in_ : as
-        in scikit-learn.
     """
 
     kind = "ncut"
 
-    def __init__(
-        self,
-        n_clusters: Annotated[int, AtLeast(1)] = 8,
-        *,
-        n_neighbors: Annotated[int, AtLeast(1)] = 19,
-        symmetry: Literal["average", "union", "mutual"] = "average",
-        n_init: Annotated[int, AtLeast(1)] = 10,
-        normalize: Literal["l2"] | None = None,
-        small_groups: SmallGroups = "error",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.n_neighbors = n_neighbors
-        self.symmetry = symmetry
-        self.n_init = n_init
-        self.normalize = normalize
-        self.small_groups = small_groups
-        self.random_state = random_state
+    _: KW_ONLY
+    n_neighbors: Annotated[int, AtLeast(1)] = 19
+    symmetry: Literal["average", "union", "mutual"] = "average"
+    n_init: Annotated[int, AtLeast(1)] = 10
 
     @shared_if_large
-    def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None, graph: Any = None) -> "Kleindessner":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning if `sensitive_features` is None.
+    def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None, graph: Any = None) -> Self:
+        """Cluster the rows of X, as `Rival.fit`.
 
         Args:
-            sensitive_features: see `fairness.groups.groups_of`; None treats all points as one group, which gives plain
-                spectral clustering.
             graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
 
         Raises:
-            InputError: a parameter, X, the groups or the graph is invalid, or there are fewer points with arcs than
-                clusters.
+            InputError: also if the graph is invalid, or there are fewer points with arcs than clusters.
         """
         warn_if_groups_are_y(y, sensitive_features)
-        data, watch = given(self, X, sensitive_features), Stopwatch()
-        K = self.n_clusters
-        rows = Rows.of(torch.from_numpy(data.values))
+        self._cluster(self._checked(X, sensitive_features), graph)
+        return self
+
+    def _cluster(self, data: Data, graph: Any = None) -> None:
+        rows, K = Rows.of(torch.from_numpy(data.values)), self.n_clusters
         self.graph_, _ = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, bandwidth=1.0)
         affinities = scipy_graph(self.graph_)
-        graph_seconds = watch.lap()
+        graph_seconds = data.watch.lap()
         generator = stream(data.seed, "fair eigenvectors")
         self.embedding_, arbitrary = np.zeros((len(data.values), K)), False
         if K > 1:
@@ -115,5 +91,4 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
         labels = embedded_labels(self.embedding_, affinities, rows.values, K, self.n_init, generator)
         cut = graph_objectives(labels, affinities).normalised_cut
-        keep_labels(self, labels, data.groups, cut, [cut], Seconds(graph_seconds, 0.0, watch.lap()))
-        return self
+        self._keep(labels, data.groups, cut, [cut], Seconds(graph_seconds, 0.0, data.watch.lap()), None)

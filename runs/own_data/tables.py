@@ -88,8 +88,6 @@ def _check_clusters(contents: "Contents", clusters: int | None) -> None:
 def _check_sensitive(config: FairConfig, table: "FairTable") -> None:
     """Check the sensitive columns; and require names for target shares if the order of the groups is not alphabetical,
     to avoid confusion."""
-    if config.method.options.get("numeric_bins") not in (None, "error"):
-        raise InputError("numeric_bins has no effect on a table, because its groups are text; use bins=4 instead")
     attributes, target = table.attributes(), config.method.options.get("target")
     if isinstance(target, tuple) and not any(isinstance(share, str) for share in target):
         for own in attributes:

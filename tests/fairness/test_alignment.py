@@ -9,7 +9,7 @@ from sklearn.cluster import KMeans
 from fairness.assignment import fair_assignment
 from fairness.groups import groups_of
 from fairness.rivals import FairAlignment
-from fairness.rivals.unfair import costs
+from fairness.rivals.base import costs
 from tests.fairness.test_rivals import blobs
 from tests.oracles.alignment_transport import transport
 

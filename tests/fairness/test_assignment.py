@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
-from fairness.assignment import FairAssignment, bounds_about, fair_assignment
+from fairness.assignment import Assignment, bounds_about, fair_assignment
 from fairness.groups import Groups, groups_of
 from fairness.optimiser.flow_rounding import rounded
 from tests.oracles.fair_assignment_lp import fair_lp
@@ -29,7 +29,7 @@ def indicators(groups: Groups) -> NDArray[np.bool_]:
     return groups.membership[groups.cells] > 0
 
 
-def check(found: FairAssignment, cost: NDArray[Any], groups: Groups, delta: float) -> None:
+def check(found: Assignment, cost: NDArray[Any], groups: Groups, delta: float) -> None:
     """Everything that an optimum is, by the whole programme."""
     lower, upper = bounds_about(groups.target, delta)
     unit = cost.max()  # of which the solver has absolute tolerances

@@ -36,10 +36,11 @@ def test_intervals_are_those_of_scipy(some, others, confidence):
 
 @settings(max_examples=30)
 @given(drawn)
-def test_every_row_is_what_counting_gives(given_rows):
+def test_every_row_is_what_counting_scipy_and_the_metrics_give(given_rows):
     labels, sex = (np.array(column) for column in given_rows)
-    report = by_group(labels, {"sex": sex})
-    for row in report.rows():
+    frame = by_group(labels, {"sex": sex}).to_frame()
+    assert len(frame) == (len(set(labels)) + 1) * len(set(sex))
+    for row in frame.itertuples():
         inside = np.full(len(labels), True) if row.cluster == ALL else labels == row.cluster
         assert row.attribute == "sex"
         assert row.size == inside.sum()
@@ -48,42 +49,26 @@ def test_every_row_is_what_counting_gives(given_rows):
         assert row.target == pytest.approx(np.mean(sex == row.group))
         assert row.deviation == pytest.approx(row.share - row.target)
         assert row.low <= row.share <= row.high
-    assert len(report.rows()) == (len(set(labels)) + 1) * len(set(sex))
+    clusters, total = (frame[(frame["cluster"] == ALL) == whole] for whole in (False, True))
+    for _, own in clusters.groupby("cluster"):
+        expected = chisquare(own["members"], own["target"] * own["size"]).pvalue if len(own) > 1 else 1
+        assert own["p_value"].to_numpy() == pytest.approx(expected)
+    counts = clusters.pivot(index="group", columns="cluster", values="members")
+    assert total["p_value"].to_numpy() == pytest.approx(chi2_contingency(counts, correction=False).pvalue)
+    assert clusters.groupby("cluster")["error"].first().sum() == pytest.approx(fairness_error(labels, sex))
+    assert clusters["balance"].min() == pytest.approx(balance(labels, sex))
+    assert total["error"].to_numpy() == pytest.approx(0, abs=1e-12)
 
 
-@settings(max_examples=30)
-@given(drawn)
-def test_p_values_are_those_of_scipy(given_rows):
-    labels, sex = given_rows
-    report = by_group(labels, sex)
-    target = report.groups.target
-    for k in range(len(report.clusters)):
-        found = chisquare(report.counts[:, k], target * report.sizes[k])
-        wanted = found.pvalue if len(target) > 1 else 1
-        assert report.p_values[0, k] == pytest.approx(wanted)
-    wanted = chi2_contingency(report.counts, correction=False).pvalue
-    assert report.overall().p_values[0, 0] == pytest.approx(wanted)
-
-
-@settings(max_examples=30)
-@given(drawn)
-def test_clusters_sum_to_what_the_metrics_say(given_rows):
-    labels, sex = given_rows
-    report = by_group(labels, sex)
-    assert report.errors.sum() == pytest.approx(fairness_error(labels, sex))
-    assert report.balances.min() == pytest.approx(balance(labels, sex))
-    assert report.overall().errors.sum() == pytest.approx(0, abs=1e-12)
-
-
-def test_a_cluster_without_points_has_no_shares():
-    groups = groups_of(["f", "m"], 2)
-    report = ByGroup.of(np.array([[1, 0], [1, 0]]), groups)
-    assert np.isnan(report.shares[:, 1]).all()
-    assert np.isnan(report.low[:, 1]).all()
-    for of_cluster in (report.errors, report.balances, report.p_values):
-        assert np.isnan(of_cluster[:, 1]).all()
-    assert report.absent() == []
-    assert report.overall().p_values[0, 0] == 1
+def test_several_attributes_count_separately_and_a_cluster_without_points_has_no_shares():
+    groups = groups_of({"sex": ["f", "m"], "old": ["y", "y"]}, 2)
+    frame = ByGroup.of(np.array([[1, 0], [1, 0], [2, 0]]), groups).to_frame()
+    assert frame["attribute"].tolist() == ["sex", "sex", "old"] * 3
+    assert frame["p_value"].tolist()[:3] == [1, 1, 1]
+    empty = frame[frame["cluster"] == 1]
+    assert empty[["size", "members"]].to_numpy().tolist() == [[0, 0]] * 3
+    assert empty[["share", "low", "high", "error", "balance", "p_value"]].isna().all().all()
+    assert (frame[frame["cluster"] == ALL]["p_value"] == 1).all()
 
 
 @pytest.mark.parametrize(

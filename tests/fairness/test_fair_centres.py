@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from fairness.rivals import Bera, FairLloyd
-from fairness.rivals.unfair import costs
+from fairness.rivals.base import costs
 from tests.fairness.test_rivals import blobs
 from tests.oracles.fair_assignment_lp import fair_lp
 

@@ -60,27 +60,18 @@ def test_combinations_are_called_as_people_write_them():
         groups.of_others({"sex": ["man"], "region": ["east"]}, 1)
 
 
-def test_numbers_in_bins():
-    ages = [20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0]
-    groups = groups_of(ages, 8, numeric_bins=4)
-    assert groups.names == ("[20, 37.5]", "(37.5, 55]", "(55, 72.5]", "(72.5, 90]")
-    assert groups.sizes.tolist() == [2, 2, 2, 2]
-    by_hand = groups_of({"age": ages, "sex": list("abababab")}, 8, numeric_bins={"age": [0, 40, np.inf]})
-    assert by_hand.names == ("[0, 40]", "(40, inf]", "a", "b")
-    assert by_hand.sizes.tolist() == [3, 5, 4, 4]
-    assert groups_of([1.0] * 4, 4, numeric_bins=3).sizes.tolist() == [4]
-    with pytest.warns(UserWarning, match="fewer than 1 %"):
-        groups_of(np.r_[np.zeros(500), 9.0], 501, numeric_bins=[0, 5, 10])
-
-
-def test_missing_values_are_refused_or_a_group():
+def test_missing_values_are_refused():
     for values in (["a", None, "b"], [1.0, np.nan, 2.0], pd.Series(["a", pd.NA, "b"], dtype="string")):
-        with pytest.raises(InputError, match=r"1 of 3 rows.*row 1.*own_group"):
+        with pytest.raises(InputError, match=r"1 of 3 rows.*row 1.*fillna"):
             groups_of(values, 3)
-        assert groups_of(values, 3, missing="own_group").names[-1] == "missing"
-    binned = groups_of([1.0, np.nan, 2.0, 3.0], 4, numeric_bins=2, missing="own_group")
-    assert binned.names == ("[1, 2]", "(2, 3]", "missing")
-    assert binned.sizes.tolist() == [2, 1, 1]
+
+
+def test_bins_of_pandas_are_groups_in_order():
+    groups = groups_of({"age": pd.qcut([20.0, 90.0, 5.0, 7.0], 2), "old": pd.Categorical([1, 10, 2, 1])}, 4)
+    assert groups.labels()[:2] == ("age=(4.999, 13.5]", "age=(13.5, 90.0]")
+    assert groups.sizes.tolist() == [2, 2, 2, 1, 1]
+    with pytest.raises(InputError, match=r"101 different values.*pandas\.qcut"):
+        groups_of(np.arange(101), 101)
 
 
 def test_targets_by_order_and_by_name():
@@ -103,9 +94,6 @@ def test_targets_by_order_and_by_name():
         ({"x": list("aab"), "y": list("cdd")}, {"target": {"z": [0.5, 0.5]}}, "'z'"),
         ({}, {}, "no columns"),
         ([["a"], ["b"], ["b", "c"]], {}, "different lengths"),
-        ([1.0, 2.0, 3.0], {"numeric_bins": [0, 2]}, "a value 3"),
-        ([1.0, 2.0, 3.0], {"numeric_bins": [2, 1]}, "increasing edges"),
-        ([1.0, 2.0, 3.0], {"numeric_bins": {"age": 4}}, "'age'"),
         (pd.DataFrame([[1, 2], [3, 4], [5, 6]], columns=["x", "x"]), {}, "same name"),
     ],
 )

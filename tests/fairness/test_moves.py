@@ -86,16 +86,6 @@ def test_prices_lead_back_to_nearly_all_labels(seed, exponent):
     np.testing.assert_array_equal(of.assigned(moves.prototypes, prices), paid.argmin(axis=1))
 
 
-def test_blocks_do_not_matter(monkeypatch):
-    of, labels = problem(3, N=60)
-    whole = Moves(of, labels)
-    whole.descend(5.0, 100, 0.0)
-    monkeypatch.setattr("fairness.optimiser.moves._BLOCK", 20)
-    parts = Moves(of, labels)
-    parts.descend(5.0, 100, 0.0)
-    np.testing.assert_array_equal(parts.labels, whole.labels)
-
-
 def test_clusters_of_one_group_each_become_fair_by_giving_shares():
     """Two blobs of one group each, at a weight at which no single move pays: points change places until both clusters
     have both groups."""

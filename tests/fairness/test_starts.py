@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
 
 from fairness import FairKMeans, FairKMedian
-from fairness.prototype_clustering import sample
+from fairness.fair_kmeans import sample
 
 
 @pytest.fixture
 def samples_are_small(monkeypatch):
-    monkeypatch.setattr("fairness.prototype_clustering._SAMPLE", 200)
-    monkeypatch.setattr("fairness.prototype_clustering._MEMBERS", 1)
+    monkeypatch.setattr("fairness.fair_kmeans._SAMPLE", 200)
+    monkeypatch.setattr("fairness.fair_kmeans._MEMBERS", 1)
 
 
 @settings(max_examples=30)
@@ -22,8 +22,8 @@ def test_a_sample_has_every_cell_in_proportion(seed, C, few):
     drawn = np.random.default_rng(seed)
     cells = drawn.permutation(np.r_[np.repeat(np.arange(C), few), drawn.integers(0, C, 900)])
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("fairness.prototype_clustering._SAMPLE", 100)
-        patched.setattr("fairness.prototype_clustering._MEMBERS", 1)
+        patched.setattr("fairness.fair_kmeans._SAMPLE", 100)
+        patched.setattr("fairness.fair_kmeans._MEMBERS", 1)
         found = sample(cells, 2, seed)
         assert found is not None
         assert sample(cells[:199], 2, seed) is None
@@ -45,7 +45,7 @@ def test_all_points_end_where_they_would_without_a_sample(samples_are_small, mon
     X, groups = overlapping()
     weights, options = [0.0, 100.0], {"n_init": 2, "tol": 1e-7, "random_state": 0}
     sampled = method(4, **options).path(X, weights, sensitive_features=groups)
-    monkeypatch.setattr("fairness.prototype_clustering._SAMPLE", 10_000)
+    monkeypatch.setattr("fairness.fair_kmeans._SAMPLE", 10_000)
     whole = method(4, **options).path(X, weights, sensitive_features=groups)
     for ours, theirs in zip(sampled, whole, strict=True):
         assert ours.fairness_weight_ == theirs.fairness_weight_
@@ -54,5 +54,5 @@ def test_all_points_end_where_they_would_without_a_sample(samples_are_small, mon
         assert ours.converged_
         assert {step.weight for step in ours.history_} <= {ours.fairness_weight_}
         assert len(ours.labels_) == len(X)
-    searched = method(4, fairness_weight="auto", max_error=0.1, **options).fit(X, sensitive_features=groups)
+    searched = method(4, fairness_weight={"max_error": 0.1}, **options).fit(X, sensitive_features=groups)
     assert searched.fairness_error_ <= 0.1

@@ -1,4 +1,4 @@
-"""fairness_weight="auto": the cheapest labels that reach a goal, what is refused, what is warned of."""
+"""A goal as fairness_weight: the cheapest labels that reach a goal, what is refused, what is warned of."""
 
 from typing import Any
 
@@ -27,19 +27,21 @@ def labelled(strangers):
     return labels
 
 
-def run_of(start, asked=None):
-    """A run of one start: labels with so many strangers, and what they cost, by weight."""
+def fits_of(*starts, asked=None):
+    """Fits of some starts: labels with so many strangers, and what they cost, by weight."""
 
-    def run(weights):
-        for weight in weights:
-            if asked is not None:
-                asked.append(weight)
-            strangers, objective = start(weight)
-            yield [Ended(weight, labelled(strangers), objective, weight)]
+    def at(weights):
+        if asked is not None:
+            asked.extend(weights)
+        for start in starts:
+            for weight in weights:
+                strangers, objective = start(weight)
+                yield Ended(weight, labelled(strangers), objective, weight)
 
-    return run
+    return at
 
 
+@quiet
 @settings(max_examples=30)
 @given(
     threshold=st.floats(-2, 3).map(lambda exponent: 10.0**exponent),
@@ -49,9 +51,9 @@ def run_of(start, asked=None):
 def test_between_two_weights_the_least_is_found_up_to_half_a_percent(threshold, unit, wanted):
     """Where objectives rise with the weight, the cheapest that reaches a goal is that of the least weight."""
     asked = []
-    run = run_of(lambda weight: (wanted if weight >= threshold else 0, 1 + weight), asked)
+    at = fits_of(lambda weight: (wanted if weight >= threshold else 0, 1 + weight), asked=asked)
     weights = [unit * weight for weight in GRID]
-    found = Goal(None, wanted / (50 - wanted)).search([run], groups_of(GROUPS, 100), 2, weights)
+    found = Goal(None, wanted / (50 - wanted)).search(at, groups_of(GROUPS, 100), 2, weights)
     assert asked[: len(weights)] == weights
     assert len(asked) <= len(weights) + 11
     assert [trial.weight for trial in found.path] == sorted(asked)
@@ -65,6 +67,7 @@ def test_between_two_weights_the_least_is_found_up_to_half_a_percent(threshold, 
         assert max(asked) == 10 * weights[-1]
 
 
+@quiet
 @settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(1, 4), st.integers(1, 20))
 def test_nothing_that_was_tried_reaches_it_and_is_cheaper(seed, starts, wanted):
@@ -75,8 +78,7 @@ def test_nothing_that_was_tried_reaches_it_and_is_cheaper(seed, starts, wanted):
         return lambda weight: (int(drawn(weight).integers(0, 25)), 1 + float(drawn(weight).random()))
 
     goal = Goal(None, wanted / (50 - wanted))
-    runs = [run_of(start(place)) for place in range(starts)]
-    found = goal.search(runs, groups_of(GROUPS, 100), 2, GRID)
+    found = goal.search(fits_of(*map(start, range(starts))), groups_of(GROUPS, 100), 2, GRID)
     reached = [trial for trial in found.path if trial.reached]
     assert len(found.path) >= starts * len(GRID)
     assert found.trial.reached == bool(reached)
@@ -99,7 +101,7 @@ def test_nothing_that_was_tried_reaches_it_and_is_cheaper(seed, starts, wanted):
 def test_labels_reach_the_goal_and_none_on_the_path_do_so_for_less(kind, goal):
     X, groups = (of[::8] for of in unequal())
     options = {"random_state": 0, "n_init": 2}
-    model = kind(2, fairness_weight="auto", **options, **goal).fit(X, sensitive_features=groups)
+    model = kind(2, fairness_weight=goal, **options).fit(X, sensitive_features=groups)
     most, least = goal.get("max_error", np.inf), goal.get("min_balance", 0)
     assert model.fairness_error_ <= most
     assert model.balance_min_ >= least
@@ -109,43 +111,37 @@ def test_labels_reach_the_goal_and_none_on_the_path_do_so_for_less(kind, goal):
     for other in kind(2, **options).path(X, sensitive_features=groups):
         if other.fairness_error_ <= most and other.balance_min_ >= least:
             assert model.objective_ <= other.objective_ + 1e-9
-    assert model.get_params()["fairness_weight"] == "auto"
+    assert model.get_params()["fairness_weight"] == goal
 
 
 def test_a_goal_that_the_unfair_clustering_reaches_is_free():
     X, _ = unequal()
     every_other = np.arange(len(X)) % 2
-    options = {"fairness_weight": "auto", "max_error": 0.2, **BRIEF}
+    options = {"fairness_weight": {"max_error": 0.2}, **BRIEF}
     model = FairKMeans(2, **options).fit(X, sensitive_features=every_other)
     assert model.objective_ == min(trial.objective for trial in model.weight_path_)
     with pytest.warns(UserWarning, match="no sensitive_features"):
-        alone = FairKMeans(2, fairness_weight="auto", max_error=0, random_state=0).fit(X)
+        alone = FairKMeans(2, fairness_weight={"max_error": 0}, random_state=0).fit(X)
     assert (alone.fairness_weight_, alone.fairness_error_) == (0, 0)
 
 
 def test_a_goal_that_no_weight_reaches_is_told():
-    missed = Goal(None, 0.9).search([run_of(lambda weight: (0, weight))], groups_of(GROUPS, 100), 2, GRID)
-    with pytest.warns(ConvergenceWarning, match=r"min_balance=0\.9: .*more n_init or rounding='flow'$"):
-        Goal(None, 0.9).warn_if_missed(missed, remedy="rounding='flow'")
-    with pytest.warns(ConvergenceWarning, match="or more n_init$"):
-        Goal(None, 0.9).warn_if_missed(missed)
+    for remedy, words in (("rounding='flow'", r"more n_init or rounding='flow'$"), ("", "or more n_init$")):
+        with pytest.warns(ConvergenceWarning, match=rf"min_balance=0\.9: .*{words}"):
+            Goal(None, 0.9).search(fits_of(lambda weight: (0, weight)), groups_of(GROUPS, 100), 2, GRID, remedy=remedy)
 
 
 @pytest.mark.parametrize("kind", [FairKMeans, FairKMedian, FairNcut])
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"fairness_weight": "auto"}, "max_error, min_balance"),
-        ({"fairness_weight": "automatic"}, "fairness_weight"),
-        ({"max_error": 0.1}, "fairness_weight is None"),
-        ({"fairness_weight": 3.0, "min_balance": 0.1}, "fairness_weight is 3.0"),
-        ({"fairness_weight": "auto", "max_error": -0.1}, "max_error"),
-        ({"fairness_weight": "auto", "min_balance": 1.5}, "min_balance"),
-        ({"fairness_weight": "auto", "min_balance": 0.7}, r"balance .*0\.5"),
-        (
-            {"fairness_weight": "auto", "max_error": 0.01, "target": [0.5, 0.5]},
-            r"0\.058",
-        ),
+        ({"fairness_weight": {}}, "max_error, min_balance"),
+        ({"fairness_weight": {"balance": 0.1}}, "max_error, min_balance"),
+        ({"fairness_weight": "auto"}, "fairness_weight .*a goal"),
+        ({"fairness_weight": {"max_error": -0.1}}, "max_error"),
+        ({"fairness_weight": {"min_balance": 1.5}}, "min_balance"),
+        ({"fairness_weight": {"min_balance": 0.7}}, r"balance .*0\.5"),
+        ({"fairness_weight": {"max_error": 0.01}, "target": [0.5, 0.5]}, r"0\.058"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:the target of")

@@ -78,7 +78,6 @@ def test_a_number_of_an_impossible_size(setting):
         ("dataset", "spirals", {"points": 10**12}),
         ("dataset", "bars", {"points": 10**12}),
         ("dataset", "predictions", {"entries": 10**13}),
-        ("fair_dataset", "census_like", {"points": 10**13}),
     ],
 )
 def test_more_than_the_memory_holds(group, name, options):

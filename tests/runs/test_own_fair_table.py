@@ -108,7 +108,6 @@ def test_combinations_and_shares_that_were_asked_for(fair, store):
         (("sensitive=", "n_clusters=2"), ["sensitive"]),
         (("n_clusters=21",), ["'Female'", "20 rows", "21 clusters"]),
         (("n_clusters=2", "sensitive=age"), ["bins=4"]),
-        (("n_clusters=2", "sensitive=age", "numeric_bins=4"), ["bins=4"]),
         (("n_clusters=2", "missing=own_group"), ["missing", "drop"]),
         (("n_clusters=2", "columns=income,who,sex,member,name"), ["name"]),
     ],

@@ -20,7 +20,6 @@ from clustering.deep import losses
 from clustering.deep.networks import features, predictions
 from clustering.deep.prior import checked_prior
 from clustering.deep.settings import DeepTraining
-from clustering.deep.training import train
 from clustering.evaluation.protocol import schedule, scores
 from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError, setting
@@ -139,6 +138,8 @@ class NetworkStage(LearningStage):
 
     def learn(self, run: TrackedRun, folder: Path, known: Known, points: Points, work: Workspace) -> Learned:
         from sklearn.exceptions import ConvergenceWarning
+
+        from clustering.deep.training import train  # with Lightning, whose import is slow
 
         progress, clusters, network = work.progress, known.clusters, self.config.network.build()
         inputs, device, since = inputs_of(network, points.data), resolve_device(self.config.device), time.perf_counter()
