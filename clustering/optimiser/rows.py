@@ -4,7 +4,7 @@ A prototype is a row of D coordinates, points are read in blocks, and no array h
 of points times classes times dimensions. Points of small problems are `clustering.optimiser.points.Points`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from torch import Tensor
 _BLOCK = 1 << 20
 """Number of coordinates of rows processed at a time: 4 MiB in float32, so that they stay in the cache."""
 
-_REFERENCES = 1024
+_REFERENCES = 25_000
 """Number of reference members to which members of a class are compared if the class has more."""
 
 _DUPLICATES = 16
@@ -130,25 +130,24 @@ class Rows:
         distances = self.squared_distances(self.means(weights))
         return distances.masked_fill_(~members, torch.inf).min(dim=2).indices
 
-    def central(self, members: Tensor, likeness: Callable[[Tensor], Tensor], references: int = _REFERENCES) -> Tensor:
-        """(B, K) for each class the member most similar in sum to the members, ties to the lowest index.
+    def central(self, members: Tensor, variance: float) -> Tensor:
+        """(B, K) for each class the member with the highest density of its members, ties to the lowest index.
 
-        Exact if a class has at most `references` members; in larger classes members are compared with that many, evenly
+        Exact if a class has at most 25,000 members; in larger classes members are compared with that many, evenly
         spaced.
 
         Args:
             members: (B, K, N) bool, at least one in every class.
-            likeness: elementwise similarity as a function of squared distances.
-            references: maximum number of members that each member is compared with.
+            variance: sigma^2 of the kernel.
         """
         best = []
         for class_members in members.flatten(0, -2):
             indices = class_members.nonzero()[:, 0]
-            places = torch.linspace(0, len(indices) - 1, min(len(indices), references), device=indices.device)
+            places = torch.linspace(0, len(indices) - 1, min(len(indices), _REFERENCES), device=indices.device)
             class_rows = Rows(self.at(indices))
             sums = class_rows.values.new_zeros(len(indices))
-            for references_in_block in torch.split(class_rows.values[places.round().long()], 128):
-                sums += likeness(class_rows.squared_distances(references_in_block[None])).sum(dim=(0, 1))
+            for references in torch.split(class_rows.values[places.round().long()], 128):
+                sums += class_rows.squared_distances(references).div_(-2 * variance).exp_().sum(dim=0)
             best.append(indices[sums.argmax()])
         return torch.stack(best).view(members.shape[:2])
 
@@ -170,7 +169,8 @@ class Rows:
             start: (B, K, D) initial m.
             weights: (B, K, N) z >= 0, not all 0 for any class.
             variance: sigma^2 of g.
-            tolerance: movement of a mode, relative to its norm, at which it stops (public code: 1e-5).
+            tolerance: largest change of a coordinate of a mode, relative to its largest one, at which it stops, as in
+                the public code.
             max_iterations: maximum number of steps.
 
         Returns:
@@ -187,7 +187,7 @@ class Rows:
                 modes[unseen] = self._restarts(mass[unseen], variance)
                 sums[unseen], density[unseen] = self.shifted(modes[unseen], mass[unseen], variance)
             new = sums / density[:, None].clamp_min(torch.finfo(sums.dtype).tiny)
-            moved, lengths = (torch.linalg.vector_norm(vectors, dim=1) for vectors in (new - modes, new))
+            moved, lengths = ((new - modes).abs().amax(dim=1), new.abs().amax(dim=1))
             moving, modes = moved > tolerance * lengths, new
             if not moving.all():
                 modes_of_all[left] = modes

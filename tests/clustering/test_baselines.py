@@ -54,8 +54,8 @@ def test_separate_blobs_are_found_in_either_precision_whatever_the_order_of_poin
 
 def test_k_modes_are_slk_without_a_graph() -> None:
     X, _ = make_blobs(300, centers=6, cluster_std=2.0, random_state=3)
-    options: dict[str, Any] = {"random_state": 2, "n_init": 1, "tol": 1e-12, "max_iter": 1000}
-    modes = GaussianKModes(4, **options).fit(X)
+    options: dict[str, Any] = {"random_state": 2, "n_init": 1}
+    modes = GaussianKModes(4, tol=1e-12, max_iter=1000, **options).fit(X)
     slk = SLK(4, weight=0, temperature=1e-6, **options).fit(X)
     # By the formula, a point at a time.
     sigma = modes.bandwidth_
@@ -64,7 +64,7 @@ def test_k_modes_are_slk_without_a_graph() -> None:
     near = kernel > 1e-9  # what a point farther away would prefer is lost in the softmax of SLK
     assert near.mean() > 0.9
     np.testing.assert_array_equal(modes.labels_[near], slk.labels_[near])
-    np.testing.assert_allclose(modes.cluster_centers_, slk.cluster_centers_, rtol=1e-4)
+    np.testing.assert_allclose(modes.cluster_centers_, slk.cluster_centers_, atol=1e-3)
     np.testing.assert_allclose(modes.objective_, slk.objective_, rtol=1e-6)
 
 
@@ -146,7 +146,7 @@ def test_data_that_cannot_be(name: str) -> None:
 def test_parameters_that_cannot_be() -> None:
     X, _ = blobs()
     with pytest.raises(InputError, match="k-means"):
-        KMeans(3, init="random").fit(X)
+        KMeans(3, init="rand").fit(X)
     with (
         pytest.warns(UserWarning, match="negative"),
         pytest.raises(InputError, match="not affinities"),
