@@ -111,7 +111,7 @@ class Ncut(_GraphPartition):
     symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
     regularization : t >= 0. The eigenvectors and the moves use W + t mean(d) / N, which adds an arc of small weight
         between every two points; `objective_`, which ranks the starts, uses W.
-    n_init : number of starts.
+    n_init : number of starts of K-means, each improved by moves. As the moves correct most differences, eight suffice.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
     max_iter : maximum number of rounds of K-means, and of rounds of moves.
     random_state : seed or generator of the initialisations. Fits with different seeds give the same labels if their
@@ -162,7 +162,7 @@ class KernelKMeans(_GraphPartition):
     symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
     init : first clusters. "spectral" takes those of `Ncut`, which lead to a far lower objective than seeds do.
         "k-means++" assigns points to the nearest seed.
-    n_init : number of starts; the one with the lowest objective is kept.
+    n_init : number of starts, as for `Ncut`; the one with the lowest objective is kept.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
     max_iter : maximum number of rounds of moves of a start.
     random_state : seed or generator of the initialisations.

@@ -77,8 +77,6 @@ class KMeans(NearestPrototype, ClusterMixin, BaseEstimator):  # type: ignore[mis
         if sample_weight is not None:
             mass = torch.from_numpy(_check_sample_weight(sample_weight, X, copy=True, ensure_non_negative=True))
         seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, mass=mass)
-        if rows.origin is not None:
-            seeds = seeds + rows.origin
         seeding_seconds = watch.lap()
         values = rows.values.numpy()
         lloyd = sklearn.cluster.KMeans(self.n_clusters, n_init=1, max_iter=self.max_iter, tol=self.tol)
@@ -89,7 +87,7 @@ class KMeans(NearestPrototype, ClusterMixin, BaseEstimator):  # type: ignore[mis
         self.start_objectives_ = np.array([start.inertia_ for start in starts], dtype=np.float64)
         best = starts[int(first_lowest(self.start_objectives_, seeds.dtype))]
         self.labels_, order = numbered(self, best.labels_.astype(np.int64))
-        self.cluster_centers_ = best.cluster_centers_[order]
+        self.cluster_centers_ = rows.absolute(torch.from_numpy(best.cluster_centers_)).numpy()[order]
         self.objective_ = self.inertia_ = float(best.inertia_)
         self.n_iter_ = int(best.n_iter_)
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())

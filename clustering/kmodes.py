@@ -115,7 +115,7 @@ class GaussianKModes(NearestPrototype, ClusterMixin, BaseEstimator):  # type: ig
         best = best_start(objectives, cluster_sizes(nearest.indices, self.n_clusters), densities.dtype)
         self.labels_, order = numbered(self, nearest.indices[best].cpu().numpy())
         modes = result.coefficients[best][order]
-        self.cluster_centers_ = (modes if rows.origin is None else modes + rows.origin).cpu().numpy()
+        self.cluster_centers_ = rows.absolute(modes).cpu().numpy()
         self.objective_, self.start_objectives_ = float(objectives[best]), objectives.cpu().numpy()
         self.n_iter_, self.n_reseeded_ = int(result.iterations[best]), int(result.reseeded[best])
         self.converged_ = bool(result.outcome[best] == Outcome.CONVERGED)

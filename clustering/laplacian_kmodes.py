@@ -132,14 +132,13 @@ class LaplacianKModes(PrototypeDistances, ClusterMixin, BaseEstimator):  # type:
         centres = torch.from_numpy(self.cluster_centers_).to(new.device, new.dtype)
         if by == "prototypes" or self.weight == 0:
             return nearest_centres(new, centres).cpu().numpy()
-        rows, known, origin = Rows(new, self._fitted.origin), self._fitted.values, self._fitted.origin
-        if origin is not None:
-            known, new, centres = known - origin, new - origin, centres - origin
-        near = nearest_to(known, new, self.n_neighbors)
+        fitted = self._fitted
+        rows = Rows(fitted.relative(new))
+        near = nearest_to(fitted.values, rows.values, self.n_neighbors)
         # The quadratic term counts weight sum_q ||s - s_q||^2 for both directions (Wang and Carreira-Perpinan 2014,
         # section 4).
         mean = torch.from_numpy(self.assignments_).to(centres)[near].mean(dim=1).T
-        cost = Modes(rows, self.bandwidth_**2).cost(centres[None])
+        cost = Modes(rows, self.bandwidth_**2).cost(fitted.relative(centres)[None])
         assignments = project(mean - cost / (2 * self.weight * near.shape[1]))
         return assignments[0].max(dim=0).indices.cpu().numpy()
 
@@ -166,11 +165,10 @@ class LaplacianKModes(PrototypeDistances, ClusterMixin, BaseEstimator):  # type:
         modes = torch.stack([end.modes for end in ends])
         energies = discrete_energy(rule.cost(modes), labels, self.graph_, float(self.weight))
         best = best_start(energies, cluster_sizes(labels, self.n_clusters), modes.dtype)
-        end, origin = ends[best], rule.rows.origin
+        end = ends[best]
         self.labels_, order = numbered(self, labels[best].cpu().numpy())
         self.assignments_ = end.assignments[order].T.contiguous().cpu().numpy()
-        centres = end.modes[order]
-        self.cluster_centers_ = (centres if origin is None else centres + origin).cpu().numpy()
+        self.cluster_centers_ = rule.rows.absolute(end.modes[order]).cpu().numpy()
         self.objective_, self.start_objectives_ = float(energies[best]), energies.cpu().numpy()
         self.objective_trace_, self.relaxed_objective_ = np.array(end.trace), end.trace[-1]
         self.n_iter_, self.n_sweeps_, self.converged_ = len(end.trace), end.sweeps, end.converged

@@ -19,7 +19,7 @@ from clustering.foundation.streams import seed_of, stream, stream_key
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.nearest_prototype import NearestPrototype
 from clustering.numbering import numbered
-from clustering.optimiser.rows import Rows, nearest_centres
+from clustering.optimiser.rows import Rows
 from clustering.seeding import first_seeds
 
 _SAMPLE = 1000
@@ -82,12 +82,10 @@ class SeededKMeans(NearestPrototype, ClusterMixin, BaseEstimator):  # type: igno
         self._begin((inputs - self._centre) / self._spread, seed)
         rows = Rows.of(self._mapped(inputs))
         (centres,) = first_seeds("k-means++", rows, self.n_clusters, 1, seed, clamp)
-        if rows.origin is not None:
-            centres = centres + rows.origin
         seeding_seconds = watch.lap()
         labels, self.n_iter_ = torch.full((len(inputs),), -1), 0
         while self.n_iter_ < self.max_iter:
-            nearest = nearest_centres(rows.values, centres)
+            nearest = rows.squared_distances(centres).min(dim=0).indices
             if clamp is not None:
                 nearest = torch.where(clamp[0], clamp[1], nearest)
             if torch.equal(nearest, labels):
@@ -96,7 +94,7 @@ class SeededKMeans(NearestPrototype, ClusterMixin, BaseEstimator):  # type: igno
             centres = _means(rows.values, labels, centres)
         self.objective_ = self.inertia_ = float((rows.values - centres[labels]).square().sum(dtype=torch.float64))
         self.labels_, order = numbered(self, labels.numpy(), partial_labels)
-        self.cluster_centers_ = centres.numpy()[order]
+        self.cluster_centers_ = rows.absolute(centres).numpy()[order]
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
         return self
 

@@ -135,7 +135,7 @@ def first_seeds(
     if array.shape != shape or not np.isfinite(array).all():
         raise InputError(f"init must be k-means++, random or finite {shape}, not {array.shape}")
     seeds = torch.from_numpy(array).to(rows.values.device, rows.values.dtype)[None]
-    return seeds if rows.origin is None else seeds - rows.origin
+    return rows.relative(seeds)
 
 
 def _seeds_beside(

@@ -27,9 +27,9 @@ class Rows:
     """N points with D coordinates, shared by all problems of a batch.
 
     Attributes:
-        values: (N, D).
-        origin: (D,) subtracted from coordinates on the fly to avoid cancellation in distances between points far from
-            zero; None for no shift.
+        values: (N, D), from the origin on.
+        origin: (D,) what was subtracted from the points to avoid cancellation in distances between points far from
+            zero; None for nothing.
     """
 
     values: Tensor
@@ -41,7 +41,15 @@ class Rows:
         mean = values.mean(dim=0)
         plain = cls(values)
         spread = plain.squared_norms.mean() - mean.square().sum()
-        return cls(values, mean) if mean.square().sum() > 4 * spread else plain
+        return cls(values - mean, mean) if mean.square().sum() > 4 * spread else plain
+
+    def relative(self, places: Tensor) -> Tensor:
+        """Coordinates (…, D) from the origin on."""
+        return places if self.origin is None else places - self.origin
+
+    def absolute(self, places: Tensor) -> Tensor:
+        """Coordinates (…, D) whose origin is zero."""
+        return places if self.origin is None else places + self.origin
 
     @cached_property
     def squared_norms(self) -> Tensor:
@@ -55,13 +63,11 @@ class Rows:
         count = max(1, _BLOCK // max(1, dimension, beside))
         for first in range(0, points, count):
             block = slice(first, min(first + count, points))
-            rows = self.values[block]
-            yield block, rows if self.origin is None else rows - self.origin
+            yield block, self.values[block]
 
     def at(self, indices: Tensor) -> Tensor:
         """(…, D) the points with these indices."""
-        points = self.values[indices]
-        return points if self.origin is None else points - self.origin
+        return self.values[indices]
 
     def places(self, centres: Tensor) -> Tensor:
         """(K,) index of the first point equal to each of the centres (K, D), -1 if there is none."""
@@ -209,4 +215,4 @@ class Rows:
 def nearest_centres(values: Tensor, centres: Tensor) -> Tensor:
     """(n,) index of the centre (K, D) nearest to each row (n, D), ties to the lowest index."""
     origin = centres.mean(dim=0)
-    return Rows(values, origin).squared_distances((centres - origin)[None])[0].min(dim=0).indices
+    return Rows(values - origin).squared_distances(centres - origin).min(dim=0).indices

@@ -147,8 +147,8 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
         """
         warn_if_labels_are_y(y, partial_labels)
         validate_signature(self)
-        rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device))
-        clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
+        values = checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device)
+        rows, clamp = Rows.of(values), known_clusters(partial_labels, values, self.n_clusters)
         watch = Stopwatch()
         near = neighbours_used(self, len(rows.values))
         self.graph_, variance = graph_and_variance(graph, rows, near, "average", self.bandwidth)
@@ -170,7 +170,7 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
             whole = replace(problem, temperature=temperature)
             rule, trials = whole.solved(start, raced=raced)
             self.temperature_ = temperature
-            self._keep(trials, whole.ranked(rule, trials).ranking, energies, partial_labels)
+            self._keep(trials, whole.ranked(rule, trials).ranking, energies, partial_labels, values)
             if not blurred(self._entropy(), self.n_clusters):
                 break
         self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
@@ -210,16 +210,14 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
         """
         if by not in ("graph", "prototypes"):
             raise InputError(f"by must be graph or prototypes, not {by!r}")
-        rows = Rows(self._new_rows(X).to(self._fitted.values), self._fitted.origin)
-        centres = torch.from_numpy(self.cluster_centers_).to(rows.values.device, rows.values.dtype)
+        new = self._new_rows(X)
+        fitted = self._fitted
+        rows, centres = Rows(fitted.relative(new.to(fitted.values))), torch.from_numpy(self.cluster_centers_)
         rule = rule_of(self, rows, self.bandwidth_**2)
-        cost = rule.cost((centres if rows.origin is None else centres - rows.origin)[None])[0]
+        cost = rule.cost(fitted.relative(centres.to(rows.values))[None])[0]
         if by == "prototypes" or self.weight == 0:
             return cost, None
-        fitted, new = self._fitted.values, rows.values
-        if rows.origin is not None:
-            fitted, new = fitted - rows.origin, new - rows.origin
-        return cost, nearest_to(fitted, new, neighbours_used(self, len(fitted)))
+        return cost, nearest_to(fitted.values, rows.values, neighbours_used(self, len(fitted.values)))
 
     def _logits(self, cost: Tensor, neighbours: Tensor | None) -> Tensor:
         """(K, n) minus the costs of new points, plus the attraction by the assignments of their neighbours."""
@@ -228,7 +226,9 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
         assignments = torch.from_numpy(self.assignments_).to(cost)
         return 2 * self.weight * assignments[neighbours].sum(dim=1).T - cost
 
-    def _keep(self, trials: Alternation, ranking: Ranking, raced: Tensor | None, known: ArrayLike | None) -> None:
+    def _keep(
+        self, trials: Alternation, ranking: Ranking, raced: Tensor | None, known: ArrayLike | None, values: Tensor
+    ) -> None:
         """Store the best start, which may have won a race with these energies, in the fitted attributes."""
         fitted = self._fitted
         best = int(ranking.order(fitted.values.dtype)[0])
@@ -248,11 +248,11 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
         self.n_empty_ = int((torch.bincount(labels, minlength=self.n_clusters) == 0).sum())
         self.labels_ = labels.cpu().numpy()
         self.assignments_ = assignments.contiguous().cpu().numpy()
-        coordinates = centres if fitted.origin is None else centres + fitted.origin
+        coordinates = fitted.absolute(centres)
         if self.prototypes == "byproduct":
             indices = fitted.places(centres)
             self.mode_indices_ = indices.cpu().numpy()
-            coordinates = torch.where((indices >= 0)[:, None], fitted.values[indices], coordinates)
+            coordinates = torch.where((indices >= 0)[:, None], values[indices], coordinates)
         self.cluster_centers_ = coordinates.cpu().numpy()
 
     def _entropy(self) -> float:
