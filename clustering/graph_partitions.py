@@ -19,7 +19,7 @@ from clustering.foundation.parameters import AtLeast, validate_signature
 from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.point_moves import single_moves
-from clustering.graphs.relaxed_cut import Relaxed, relaxed_cut
+from clustering.graphs.relaxed_cut import relaxed_cut
 from clustering.graphs.row_graph import graph_and_variance, scipy_graph
 from clustering.metrics import graph_objectives
 from clustering.numbering import numbered
@@ -77,17 +77,6 @@ class _GraphPartition(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _partitions(self, rows: Rows, affinities: csr_array, seed: int) -> _Partitions:
         """Labels, objectives and further fitted attributes of all starts."""
 
-    def _relaxed(self, rows: Rows, affinities: csr_array, seed: int, regularization: float) -> Relaxed:
-        return relaxed_cut(
-            affinities,
-            rows,
-            self.n_clusters,
-            self.n_init,
-            seed,
-            regularization=regularization,
-            max_rounds=self.max_iter,
-        )
-
 
 @dataclass(eq=False, repr=False)
 class Ncut(_GraphPartition):
@@ -133,7 +122,7 @@ class Ncut(_GraphPartition):
     regularization: Annotated[float, AtLeast(0)] = 0.0
 
     def _partitions(self, rows: Rows, affinities: csr_array, seed: int) -> _Partitions:
-        cuts, K = self._relaxed(rows, affinities, seed, self.regularization), self.n_clusters
+        cuts, K = relaxed_cut(affinities, rows, self, seed, self.regularization), self.n_clusters
         if cuts.components > K > 1 and self.regularization == 0:
             warnings.warn(
                 f"the graph has {cuts.components} components, more than {K} clusters: whole components are "
@@ -187,7 +176,7 @@ class KernelKMeans(_GraphPartition):
         if self.init == "spectral":
             components, _ = connected_components(affinities, directed=False)
             # With more components than clusters, minimum cuts are trivial unless a little regularisation links all.
-            labels = self._relaxed(rows, affinities, seed, 0.1 if components > K else 0.0).labels
+            labels = relaxed_cut(affinities, rows, self, seed, 0.1 if components > K else 0.0).labels
             if components > K:
                 labels = np.concatenate([labels, densest_apart(affinities, K)[None]])
         else:

@@ -77,10 +77,6 @@ class Rows:
         first = equal.int().argmax(dim=1, keepdim=True)
         return torch.where(equal.any(dim=1), near.gather(1, first)[:, 0], -1)
 
-    def nearest(self, centres: Tensor) -> Tensor:
-        """(B, K) index of the point nearest to each of the centres (B, K, D), ties to the lowest index."""
-        return self.squared_distances(centres).min(dim=2).indices
-
     def squared_distances(self, centres: Tensor) -> Tensor:
         """(B, K, N) squared Euclidean distances to centres (B, K, D), clamped at 0, in a new tensor."""
         flat = centres.flatten(0, -2)
@@ -106,14 +102,10 @@ class Rows:
         """(B, K, D) means of the points weighted by `weights` (B, K, N); every class must have positive weight."""
         flat = weights.flatten(0, -2)
         mass = flat.sum(dim=1, keepdim=True, dtype=torch.float64).to(flat.dtype)
-        return (self.sums(flat) / mass).view(*weights.shape[:-1], -1)
-
-    def sums(self, weights: Tensor) -> Tensor:
-        """(A, D) sums of the points weighted by `weights` (A, N)."""
-        sums = weights.new_zeros(len(weights), self.values.shape[1])
+        sums = flat.new_zeros(len(flat), self.values.shape[1])
         for block, rows in self.blocks():
-            sums.addmm_(weights[:, block], rows)
-        return sums
+            sums.addmm_(flat[:, block], rows)
+        return (sums / mass).view(*weights.shape[:-1], -1)
 
     def shifted(self, modes: Tensor, mass: Tensor, variance: float) -> tuple[Tensor, Tensor]:
         """(A, D) sums of the points and (A,) of their weights z_p g(x_p, m), for modes (A, D) and z (A, N)."""

@@ -141,7 +141,8 @@ class Problem:
             shift = Modes(self.rows, self.variance, steps=1)
             start = seeds if raced else prototypes_about(seeds, self.rows, shift, self.clamp)
             first = self.run(shift, start, sweeps, updates=WARM_UP, empty="keep")
-            start = prototypes_of(first.labels, rule, self.rows.at(self.rows.nearest(first.coefficients)))
+            nearest = self.rows.squared_distances(first.coefficients).min(dim=2).indices
+            start = prototypes_of(first.labels, rule, self.rows.at(nearest))
         else:
             start = seeds if raced else prototypes_about(seeds, self.rows, rule, self.clamp)
         return rule, self.run(rule, start, sweeps)

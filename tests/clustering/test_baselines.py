@@ -152,3 +152,18 @@ def test_parameters_that_cannot_be() -> None:
         pytest.raises(InputError, match="not affinities"),
     ):
         Ncut(2).fit(X[:3], graph=-np.ones((3, 3)))
+
+
+def test_a_weight_is_how_often_a_point_counts() -> None:
+    X, y = blobs()
+    counts = 1 + np.arange(len(X)) % 3
+    init = np.stack([X[y == k][0] for k in range(3)])
+    weighted = KMeans(3, init=init).fit(X, sample_weight=counts)
+    repeated = KMeans(3, init=init).fit(np.repeat(X, counts, axis=0))
+    np.testing.assert_allclose(weighted.cluster_centers_, repeated.cluster_centers_)
+    assert weighted.inertia_ == pytest.approx(repeated.inertia_)
+    one = KMeans(3, n_init="auto", random_state=0).fit(X, sample_weight=(np.arange(len(X)) < 3) + 1e-9)
+    np.testing.assert_allclose(np.sort(one.cluster_centers_, axis=0), np.sort(X[:3], axis=0), atol=1e-5)
+    drawn = KMeans(3, init="random", n_init=20, random_state=0).fit(X)
+    assert len(set(zip(drawn.labels_, y, strict=True))) == 3
+    assert len(np.unique(drawn.start_objectives_.round(6))) > 1  # or the draws are not random

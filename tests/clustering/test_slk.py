@@ -236,3 +236,21 @@ def test_probabilities_of_new_points_agree_with_predict(prototypes: Any, by: Any
     found = model.predict_proba(X[80:], by=by)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_array_equal(found.argmax(axis=1), model.predict(X[80:], by=by))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_neither_the_unit_nor_the_format_of_the_data_matters(rule: Any) -> None:
+    X = np.random.default_rng(5).normal(size=(80, 3))
+    model, other = (SLK(3, prototypes=rule, n_init=4, random_state=0).fit(scale * X) for scale in (1, 64))
+    np.testing.assert_array_equal(model.labels_, other.labels_)
+    np.testing.assert_allclose(model.assignments_, other.assignments_, atol=1e-6)
+    single = SLK(3, prototypes=rule, n_init=4, random_state=0).fit(X.astype(np.float32))
+    new = X[:9].astype(np.float32)
+    first = single.predict_proba(new)
+    for form in (new.astype(np.float64), np.asfortranarray(new), new.tolist(), pd.DataFrame(new)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.testing.assert_array_equal(single.predict_proba(form), first)
+    np.testing.assert_allclose(
+        model.transform(X), np.linalg.norm(X[:, None] - model.cluster_centers_, axis=2), atol=1e-9
+    )
