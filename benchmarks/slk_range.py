@@ -4,7 +4,7 @@
 
 Rows are L2-normalised, of MNIST, USPS and Shuttle 2,000 drawn at random. Shown are the NMI (geometric) with the classes
 of K-means (scikit-learn, 4 starts), of SLK for each weight (in brackets the clusters without points, where there are
-some), and of the preset slk2018-ms, whose weight is twice as large.
+some), and of the preset slk2018-ms with the same weight.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def main() -> None:
             cells = []
             for weight in given.weight:
                 model = SLK(K, prototypes=given.prototypes, weight=weight, n_init=given.starts, random_state=0)
-                published = SLK.preset(preset, n_clusters=K, weight=2 * weight, random_state=0)
+                published = SLK.preset(preset, n_clusters=K, weight=weight, random_state=0)
                 cells.append(f"{shown(y, model.fit(X, graph=graph))}/{shown(y, published.fit(X))}")
             print(f"{name:8}  {K:<4}  {nmi(y, means.labels_):.3f}    " + "  ".join(cells), flush=True)
 

@@ -19,7 +19,7 @@ from clustering.foundation.parameters import AtLeast, validate_signature
 from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.point_moves import single_moves
-from clustering.graphs.relaxed_cut import Relaxed, relaxed_cut
+from clustering.graphs.relaxed_cut import relaxed_cut
 from clustering.graphs.row_graph import graph_and_variance, scipy_graph
 from clustering.metrics import graph_objectives
 from clustering.numbering import numbered
@@ -77,17 +77,6 @@ class _GraphPartition(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     def _partitions(self, rows: Rows, affinities: csr_array, seed: int) -> _Partitions:
         """Labels, objectives and further fitted attributes of all starts."""
 
-    def _relaxed(self, rows: Rows, affinities: csr_array, seed: int, regularization: float) -> Relaxed:
-        return relaxed_cut(
-            affinities,
-            rows,
-            self.n_clusters,
-            self.n_init,
-            seed,
-            regularization=regularization,
-            max_rounds=self.max_iter,
-        )
-
 
 @dataclass(eq=False, repr=False)
 class Ncut(_GraphPartition):
@@ -111,7 +100,7 @@ class Ncut(_GraphPartition):
     symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
     regularization : t >= 0. The eigenvectors and the moves use W + t mean(d) / N, which adds an arc of small weight
         between every two points; `objective_`, which ranks the starts, uses W.
-    n_init : number of starts.
+    n_init : number of starts of K-means, each improved by moves. As the moves correct most differences, eight suffice.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
     max_iter : maximum number of rounds of K-means, and of rounds of moves.
     random_state : seed or generator of the initialisations. Fits with different seeds give the same labels if their
@@ -133,7 +122,7 @@ class Ncut(_GraphPartition):
     regularization: Annotated[float, AtLeast(0)] = 0.0
 
     def _partitions(self, rows: Rows, affinities: csr_array, seed: int) -> _Partitions:
-        cuts, K = self._relaxed(rows, affinities, seed, self.regularization), self.n_clusters
+        cuts, K = relaxed_cut(affinities, rows, self, seed, self.regularization), self.n_clusters
         if cuts.components > K > 1 and self.regularization == 0:
             warnings.warn(
                 f"the graph has {cuts.components} components, more than {K} clusters: whole components are "
@@ -162,7 +151,7 @@ class KernelKMeans(_GraphPartition):
     symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
     init : first clusters. "spectral" takes those of `Ncut`, which lead to a far lower objective than seeds do.
         "k-means++" assigns points to the nearest seed.
-    n_init : number of starts; the one with the lowest objective is kept.
+    n_init : number of starts, as for `Ncut`; the one with the lowest objective is kept.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
     max_iter : maximum number of rounds of moves of a start.
     random_state : seed or generator of the initialisations.
@@ -187,7 +176,7 @@ class KernelKMeans(_GraphPartition):
         if self.init == "spectral":
             components, _ = connected_components(affinities, directed=False)
             # With more components than clusters, minimum cuts are trivial unless a little regularisation links all.
-            labels = self._relaxed(rows, affinities, seed, 0.1 if components > K else 0.0).labels
+            labels = relaxed_cut(affinities, rows, self, seed, 0.1 if components > K else 0.0).labels
             if components > K:
                 labels = np.concatenate([labels, densest_apart(affinities, K)[None]])
         else:

@@ -3,11 +3,9 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted
 
 from clustering.estimator_input import Device, checked_rows
 from clustering.foundation.cores import shared_if_large
@@ -15,10 +13,11 @@ from clustering.foundation.parameters import NARROWEST, AtLeast, validate_signat
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.row_graph import graph_and_variance
+from clustering.nearest_prototype import NearestPrototype
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Alternation, Outcome, alternate
 from clustering.optimiser.prototypes import Modes
-from clustering.optimiser.rows import Rows, nearest_centres
+from clustering.optimiser.rows import Rows
 from clustering.seeding import first_seeds, prototypes_about
 from clustering.starts import best_start, cluster_sizes, empty_clusters
 
@@ -27,7 +26,7 @@ _COLD = 1e-4
 
 
 @dataclass(eq=False, repr=False)
-class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class GaussianKModes(NearestPrototype, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """K-modes of Gaussian kernels (Carreira-Perpinan and Wang 2013; thesis eq. 1.7), `SLK` without its graph.
 
     Maximises sum_p g(x_p, m_{l_p}), g(x, m) = exp(-||x - m||^2 / (2 sigma^2)), by alternating assignments of points to
@@ -40,8 +39,8 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     bandwidth : sigma >= 1e-15. "estimate" sets sigma^2 to the mean squared distance to the `n_neighbors` nearest other
         points (thesis section 2.4); "published" sets it to k / (k + 1) of that.
     n_neighbors, symmetry : parameters of the graph from which sigma is estimated.
-    init : "k-means++", or (K, D) initial modes, in which case there is a single start.
-    n_init : number of starts; the one with the lowest objective is kept.
+    init : "k-means++", "random" (distinct rows of X), or (K, D) initial modes, in which case there is a single start.
+    n_init : number of starts, of which the one with the lowest objective is kept; "auto" is 8, as for `KMeans`.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
     max_iter, tol : maximum number of updates of the modes; relative change of the objective below which they stop.
     device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
@@ -66,7 +65,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_neighbors: Annotated[int, AtLeast(1)] = 5
     symmetry: Symmetry = "average"
     init: str | ArrayLike = "k-means++"
-    n_init: Annotated[int, AtLeast(1)] = 8
+    n_init: Annotated[int, AtLeast(1)] | Literal["auto"] = 8
     normalize: Literal["l2"] | None = None
     max_iter: Annotated[int, AtLeast(1)] = 100
     tol: Annotated[float, AtLeast(0)] = 1e-5
@@ -116,18 +115,8 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         best = best_start(objectives, cluster_sizes(nearest.indices, self.n_clusters), densities.dtype)
         self.labels_, order = numbered(self, nearest.indices[best].cpu().numpy())
         modes = result.coefficients[best][order]
-        self.cluster_centers_ = (modes if rows.origin is None else modes + rows.origin).cpu().numpy()
+        self.cluster_centers_ = rows.absolute(modes).cpu().numpy()
         self.objective_, self.start_objectives_ = float(objectives[best]), objectives.cpu().numpy()
         self.n_iter_, self.n_reseeded_ = int(result.iterations[best]), int(result.reseeded[best])
         self.converged_ = bool(result.outcome[best] == Outcome.CONVERGED)
         self.n_empty_ = empty_clusters(nearest.indices[best], self.n_clusters)
-
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """(n,) index of the mode nearest to each row of X (n, D)."""
-        check_is_fitted(self)
-        values = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device)
-        return (
-            nearest_centres(values, torch.from_numpy(self.cluster_centers_).to(values.device, values.dtype))
-            .cpu()
-            .numpy()
-        )

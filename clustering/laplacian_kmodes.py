@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from clustering.energy import discrete_energy
@@ -21,6 +20,7 @@ from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.neighbours import nearest_to
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.smoothing import Smoothness, smoothed
+from clustering.nearest_prototype import PrototypeDistances
 from clustering.numbering import numbered
 from clustering.optimiser.prototypes import Modes
 from clustering.optimiser.rows import Rows, nearest_centres
@@ -30,7 +30,7 @@ from clustering.starts import best_start, cluster_sizes, empty_clusters, indicat
 
 
 @dataclass(eq=False, repr=False)
-class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class LaplacianKModes(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Laplacian K-modes (LK): density modes as prototypes, and assignments that are smooth on the neighbour graph.
 
     Minimises, over S with rows in the simplex and modes M in R^D,
@@ -41,6 +41,8 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     projected gradient steps, with a restart of the acceleration whenever the objective would rise. On one-hot
     assignments the objective is E of `clustering.SLK` with the same `weight`. At weight 0 the method is K-modes.
 
+    A fitted model, and its pickle, contains the rows of X and the graph, by which `predict` assigns new points.
+
     Parameters
     ----------
     n_clusters : number of clusters K.
@@ -49,13 +51,12 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
     bandwidth : sigma >= 1e-15. "estimate" sets sigma^2 to the mean squared distance to the neighbours in the graph
         (thesis section 2.4); "published" sets it to k / (k + 1) of that.
-    init : "k-means++", or (K, D) seeds, in which case there is a single start. S starts one-hot at the nearest seed.
-    n_init : number of starts; the one with the lowest E is kept.
+    init : "k-means++", "random" (distinct rows of X), or (K, D) seeds, in which case there is a single start. S starts
+        one-hot at the nearest seed.
+    n_init : number of starts, of which the one with the lowest E is kept; "auto" is 8, as for `KMeans`.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
     max_iter, tol : maximum number of updates of the modes; movement of the modes, relative to their size, below which
         the updates stop.
-    max_sweeps, sweep_tol : maximum number of gradient steps between two updates; relative distance from the minimum at
-        which the steps stop.
     device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
     random_state : seed or generator of the initialisations.
 
@@ -80,12 +81,10 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     symmetry: Literal["average", "union", "mutual"] = "average"
     bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate"
     init: str | ArrayLike = "k-means++"
-    n_init: Annotated[int, AtLeast(1)] = 8
+    n_init: Annotated[int, AtLeast(1)] | Literal["auto"] = 8
     normalize: Literal["l2"] | None = None
     max_iter: Annotated[int, AtLeast(1)] = 100
     tol: Annotated[float, AtLeast(0)] = 1e-3
-    max_sweeps: Annotated[int, AtLeast(1)] = 1000
-    sweep_tol: Annotated[float, AtLeast(0)] = 1e-4
     device: Device = "cpu"
     random_state: Any = None
 
@@ -127,21 +126,19 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 weight 1 link the point to its n_neighbors nearest rows of the fitted X. "prototypes" takes the nearest
                 mode.
         """
-        check_is_fitted(self)
         if by not in ("graph", "prototypes"):
             raise InputError(f"by must be graph or prototypes, not {by!r}")
-        new = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device)
+        new = self._new_rows(X)
         centres = torch.from_numpy(self.cluster_centers_).to(new.device, new.dtype)
         if by == "prototypes" or self.weight == 0:
             return nearest_centres(new, centres).cpu().numpy()
-        rows, known, origin = Rows(new, self._fitted.origin), self._fitted.values, self._fitted.origin
-        if origin is not None:
-            known, new, centres = known - origin, new - origin, centres - origin
-        near = nearest_to(known, new, self.n_neighbors)
+        fitted = self._fitted
+        rows = Rows(fitted.relative(new))
+        near = nearest_to(fitted.values, rows.values, self.n_neighbors)
         # The quadratic term counts weight sum_q ||s - s_q||^2 for both directions (Wang and Carreira-Perpinan 2014,
         # section 4).
         mean = torch.from_numpy(self.assignments_).to(centres)[near].mean(dim=1).T
-        cost = Modes(rows, self.bandwidth_**2).cost(centres[None])
+        cost = Modes(rows, self.bandwidth_**2).cost(fitted.relative(centres)[None])
         assignments = project(mean - cost / (2 * self.weight * near.shape[1]))
         return assignments[0].max(dim=0).indices.cpu().numpy()
 
@@ -155,9 +152,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             new = torch.where(empty, modes, new)
             moved = bool((new - modes).norm() > self.tol * new.norm())
             modes = new
-            step = smoothed(
-                rule.cost(new), smoothness, assignments, max_iterations=self.max_sweeps, tolerance=self.sweep_tol
-            )
+            step = smoothed(rule.cost(new), smoothness, assignments)
             assignments, sweeps = step.assignments, sweeps + step.iterations
             trace.append(step.objective)
             if not moved:
@@ -170,11 +165,10 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         modes = torch.stack([end.modes for end in ends])
         energies = discrete_energy(rule.cost(modes), labels, self.graph_, float(self.weight))
         best = best_start(energies, cluster_sizes(labels, self.n_clusters), modes.dtype)
-        end, origin = ends[best], rule.rows.origin
+        end = ends[best]
         self.labels_, order = numbered(self, labels[best].cpu().numpy())
         self.assignments_ = end.assignments[order].T.contiguous().cpu().numpy()
-        centres = end.modes[order]
-        self.cluster_centers_ = (centres if origin is None else centres + origin).cpu().numpy()
+        self.cluster_centers_ = rule.rows.absolute(end.modes[order]).cpu().numpy()
         self.objective_, self.start_objectives_ = float(energies[best]), energies.cpu().numpy()
         self.objective_trace_, self.relaxed_objective_ = np.array(end.trace), end.trace[-1]
         self.n_iter_, self.n_sweeps_, self.converged_ = len(end.trace), end.sweeps, end.converged

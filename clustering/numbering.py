@@ -22,26 +22,13 @@ def numbered(
         labels: (N,) 0..K-1.
         known: (N,) known labels, -1 where unknown.
     """
-    order = order_of(estimator, first_points(labels, estimator.n_clusters), known)
+    order, present = np.arange(estimator.n_clusters), np.unique(labels, return_index=True)
+    first = np.full(len(order), len(labels), dtype=np.int64)
+    first[present[0]] = present[1]
+    if all(isinstance(getattr(estimator, name, ""), str) for name in ("init", "prior")):
+        free = np.ones(len(order), dtype=bool)
+        if known is not None:
+            known_labels = np.asarray(known)
+            free[known_labels[known_labels >= 0]] = False
+        order[free] = order[free][np.argsort(first[free], kind="stable")]
     return np.argsort(order)[labels], order
-
-
-def order_of(estimator: Any, first: NDArray[np.int64], known: ArrayLike | None = None) -> NDArray[np.int64]:
-    """(K,) order as in `numbered`, for clusters with first points `first` (K,), N for empty ones."""
-    order = np.arange(len(first))
-    if any(not isinstance(getattr(estimator, name, ""), str) for name in ("init", "prior")):
-        return order
-    free = np.ones(len(first), dtype=bool)
-    if known is not None:
-        known_labels = np.asarray(known)
-        free[known_labels[known_labels >= 0]] = False
-    order[free] = order[free][np.argsort(first[free], kind="stable")]
-    return order
-
-
-def first_points(labels: NDArray[np.int64], clusters: int) -> NDArray[np.int64]:
-    """(K,) index of the first point with each of the labels (N,) 0..K-1, N if there is none."""
-    first = np.full(clusters, len(labels), dtype=np.int64)
-    present, indices = np.unique(labels, return_index=True)
-    first[present] = indices
-    return first

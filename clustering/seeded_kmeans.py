@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.kernel_approximation import Nystroem
 from sklearn.metrics import pairwise_distances
 from sklearn.utils.validation import check_is_fitted
@@ -17,8 +17,9 @@ from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast, validate_signature
 from clustering.foundation.streams import seed_of, stream, stream_key
 from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.nearest_prototype import NearestPrototype
 from clustering.numbering import numbered
-from clustering.optimiser.rows import Rows, nearest_centres
+from clustering.optimiser.rows import Rows
 from clustering.seeding import first_seeds
 
 _SAMPLE = 1000
@@ -26,7 +27,7 @@ _SAMPLE = 1000
 
 
 @dataclass(eq=False, repr=False)
-class SeededKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class SeededKMeans(NearestPrototype, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Constrained K-means with partial labels (Basu, Banerjee and Mooney 2002), under one of three similarities.
 
     Columns are standardised, and rows are mapped to a space in which the similarity is an inner product. K-means runs
@@ -81,12 +82,10 @@ class SeededKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self._begin((inputs - self._centre) / self._spread, seed)
         rows = Rows.of(self._mapped(inputs))
         (centres,) = first_seeds("k-means++", rows, self.n_clusters, 1, seed, clamp)
-        if rows.origin is not None:
-            centres = centres + rows.origin
         seeding_seconds = watch.lap()
         labels, self.n_iter_ = torch.full((len(inputs),), -1), 0
         while self.n_iter_ < self.max_iter:
-            nearest = nearest_centres(rows.values, centres)
+            nearest = rows.squared_distances(centres).min(dim=0).indices
             if clamp is not None:
                 nearest = torch.where(clamp[0], clamp[1], nearest)
             if torch.equal(nearest, labels):
@@ -95,22 +94,13 @@ class SeededKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             centres = _means(rows.values, labels, centres)
         self.objective_ = self.inertia_ = float((rows.values - centres[labels]).square().sum(dtype=torch.float64))
         self.labels_, order = numbered(self, labels.numpy(), partial_labels)
-        self.cluster_centers_ = centres.numpy()[order]
-        self._n_features_out = len(self.cluster_centers_)
+        self.cluster_centers_ = rows.absolute(centres).numpy()[order]
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
         return self
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """(n,) index of the mean nearest to each row of X (n, D)."""
+    def _new_rows(self, X: ArrayLike) -> Tensor:
         check_is_fitted(self)
-        mapped = self._mapped(checked_rows(self, X, reset=False))
-        return nearest_centres(mapped, torch.from_numpy(self.cluster_centers_).to(mapped)).numpy()
-
-    def transform(self, X: ArrayLike) -> NDArray[Any]:
-        """(n, K) Euclidean distance of each mapped row of X (n, D) to each mean."""
-        check_is_fitted(self)
-        mapped = self._mapped(checked_rows(self, X, reset=False)).numpy()
-        return np.asarray(pairwise_distances(mapped, self.cluster_centers_.astype(mapped.dtype)))
+        return self._mapped(checked_rows(self, X, reset=False))
 
     def _begin(self, standard: Tensor, seed: int) -> None:
         """Fit the map of the standardised rows (N, D) to the space of the similarity."""

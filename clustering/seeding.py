@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -18,7 +18,15 @@ from clustering.optimiser.rows import Rows
 from clustering.starts import first_lowest, indicators
 
 
-def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], existing: Tensor | None = None) -> Tensor:
+def plus_plus(
+    rows: Rows,
+    count: int,
+    streams: Sequence[np.random.Generator],
+    existing: Tensor | None = None,
+    *,
+    mass: Tensor | None = None,
+    uniform: bool = False,
+) -> Tensor:
     """Draw seeds one by one, each with probability proportional to the squared distance from the previous ones.
 
     Each seed is the best of 2 + log K candidates, as in scikit-learn; the first wins if they are equal up to rounding.
@@ -30,6 +38,8 @@ def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], ex
         count: number of seeds K per trial, not counting `existing` ones.
         streams: T generators, one for each trial.
         existing: (g, D) existing centres, the same for every trial.
+        mass: (N,) >= 0, how often each point counts; None: once.
+        uniform: whether all points apart from previous seeds are equally probable, with one candidate per seed.
 
     Returns:
         (T, K) indices of distinct points.
@@ -38,33 +48,30 @@ def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], ex
         InputError: there are fewer distinct points than seeds.
     """
     trials, points = len(streams), len(rows.values)
-    draws = candidates_per_seed(count)
+    draws = 1 if uniform else 2 + int(math.log(max(1, count)))
+    weights = rows.squared_norms.new_ones(points) if mass is None else mass.to(rows.squared_norms)
     nearest = rows.squared_norms.new_full((trials, points), torch.inf)
     if existing is not None and len(existing):
         nearest = nearer(rows, existing, nearest[:1]).amin(dim=0).expand(trials, -1)
     seeds: list[Tensor] = []
     for _ in range(count):
-        uniform = np.stack([generator.random(draws) for generator in streams])
-        if torch.isinf(nearest).all():
-            candidates = (torch.from_numpy(uniform[:, :1]) * points).long().to(nearest.device)
+        chance = np.stack([generator.random(draws) for generator in streams])
+        if torch.isinf(nearest).all() and mass is None:
+            candidates = (torch.from_numpy(chance[:, :1]) * points).long().to(nearest.device)
         else:
-            sums = nearest.cumsum(dim=1, dtype=torch.float64)
+            flat = uniform or bool(torch.isinf(nearest).all())
+            sums = (weights * ((nearest > 0) if flat else nearest)).cumsum(dim=1, dtype=torch.float64)
             if (sums[:, -1] == 0).any():
                 distinct = len(seeds) + (0 if existing is None else len(existing))
                 raise too_few(distinct, distinct - len(seeds) + count)
-            thresholds = torch.from_numpy(uniform).to(nearest.device) * sums[:, -1:]
+            thresholds = torch.from_numpy(chance).to(nearest.device) * sums[:, -1:]
             candidates = torch.searchsorted(sums, thresholds, right=True).clamp_max(points - 1)
         new = nearer(rows, rows.at(candidates), nearest[:, None])
-        best = first_lowest(new.sum(dim=2, dtype=torch.float64))
+        best = first_lowest((new if mass is None else new * weights).sum(dim=2, dtype=torch.float64))
         trial = torch.arange(trials, device=best.device)
         seeds.append(candidates[trial, best])
         nearest = new[trial, best]
     return torch.stack(seeds, dim=1) if seeds else torch.empty(trials, 0, dtype=torch.int64)
-
-
-def candidates_per_seed(count: int) -> int:
-    """Candidates drawn per seed."""
-    return 2 + int(math.log(max(1, count)))
 
 
 def nearer(rows: Rows, seeds: Tensor, nearest: Tensor | None) -> Tensor:
@@ -92,61 +99,56 @@ def first_seeds(
     init: str | ArrayLike,
     rows: Rows,
     clusters: int,
-    starts: int,
+    starts: int | Literal["auto"],
     random_state: Any,
     clamp: Clamp | None = None,
+    *,
+    mass: Tensor | None = None,
+    auto: int = 8,
 ) -> Tensor:
     """(T, K, D) seeds of the starts of an estimator, the same for every method with the same random_state.
 
     Args:
-        init: "k-means++", or (K, D) initial prototypes of a single start.
+        init: "k-means++", "random" (distinct points), or (K, D) initial prototypes of a single start.
         rows: N points, at least as many as clusters.
         clusters: K.
-        starts: T.
+        starts: T, or "auto".
         random_state: as in scikit-learn.
         clamp: (mask (N,), labels (N,)) of known points.
+        mass: (N,) how often each point counts, see `plus_plus`.
+        auto: the number for which "auto" stands.
 
     Raises:
         InputError: `init` is invalid, or there are fewer distinct points than clusters.
     """
     if isinstance(init, str):
-        if init != "k-means++":
-            raise InputError(f"init must be k-means++ or an array, not {init!r}")
+        if init not in ("k-means++", "random"):
+            raise InputError(f"init must be k-means++, random or an array, not {init!r}")
         seed = seed_of(random_state)
-        streams = [stream(seed, "k-means++", trial) for trial in range(starts)]
-        return seeds_beside(rows, clusters, streams, clamp)
+        streams = [stream(seed, init, trial) for trial in range(auto if starts == "auto" else starts)]
+        return _seeds_beside(rows, clusters, streams, clamp, mass=mass, uniform=init == "random")
     shape = (clusters, rows.values.shape[1])
     try:
         array = np.array(as_array(init), dtype=np.float64)  # a copy, because torch warns of read-only arrays
     except (TypeError, ValueError):
-        raise InputError(f"init must be k-means++ or finite numbers {shape}") from None
+        raise InputError(f"init must be k-means++, random or finite numbers {shape}") from None
     if array.shape != shape or not np.isfinite(array).all():
-        raise InputError(f"init must be k-means++ or finite {shape}, not {array.shape}")
+        raise InputError(f"init must be k-means++, random or finite {shape}, not {array.shape}")
     seeds = torch.from_numpy(array).to(rows.values.device, rows.values.dtype)[None]
-    return seeds if rows.origin is None else seeds - rows.origin
+    return rows.relative(seeds)
 
 
-def seeds_beside(
-    rows: Rows, clusters: int, streams: Sequence[np.random.Generator], clamp: Clamp | None = None
+def _seeds_beside(
+    rows: Rows, clusters: int, streams: Sequence[np.random.Generator], clamp: Clamp | None, **options: Any
 ) -> Tensor:
-    """(T, K, D) means of the clusters with known points, and k-means++ seeds for the others.
-
-    Args:
-        rows: N points.
-        clusters: K.
-        streams: T generators, one for each trial.
-        clamp: (mask (N,), labels (N,)) of the known points.
-
-    Raises:
-        InputError: fewer distinct points than clusters.
-    """
+    """(T, K, D) means of the clusters with known points, and seeds for the others, drawn by `plus_plus`."""
     known = torch.zeros(clusters, dtype=torch.bool, device=rows.values.device)
     means = rows.values[:0]
     if clamp is not None and clamp[0].any():
         members = torch.nn.functional.one_hot(clamp[1], clusters).T * clamp[0]
         known = members.any(dim=1)
         means = rows.means(members[known].to(rows.values.dtype))
-    drawn = rows.at(plus_plus(rows, int((~known).sum()), streams, means))
+    drawn = rows.at(plus_plus(rows, int((~known).sum()), streams, means, **options))
     seeds = rows.values.new_empty(len(streams), clusters, rows.values.shape[1])
     seeds[:, known], seeds[:, ~known] = means, drawn
     return seeds

@@ -21,6 +21,7 @@ HEAVY = ("slk", "published_slk", "lk", "kmodes", "xsdc", "fair_alignment")
 """Estimators whose whole contract is a slow test; all of it but the lengthy checks is a quick one."""
 LENGTHY = {"check_estimator_sparse_array", "check_estimator_sparse_matrix", "check_clustering"}
 LENGTHY |= {"check_transformer_general", "check_transformer_data_not_an_array", "check_estimators_dtypes"}
+EXPECTED = {"check_sample_weight_equivalence_on_dense_data": "seeds depend on the order of points"}
 QUICK = {"normalize": None, "n_init": 2, "max_iter": 40, "steps": 20, "supervised_steps": 20}
 
 
@@ -48,7 +49,7 @@ def fitted(name: str, X: NDArray[np.float64], **given: Any) -> Any:
 
 
 def brief(name: str) -> Any:
-    return made(name, n_clusters=3, n_init=1, max_iter=5, max_sweeps=4, steps=5, supervised_steps=5)
+    return made(name, n_clusters=3, n_init=1, max_iter=5, steps=5, supervised_steps=5)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_the_contract_of_scikit_learn(name: str) -> None:
     with warnings.catch_warnings():
         # Of checks that are skipped here, of labels as y, of clusters without points and of graphs that fall apart.
         warnings.simplefilter("ignore")
-        check_estimator(brief(name))
+        check_estimator(brief(name), expected_failed_checks=EXPECTED if name == "kmeans" else {})
 
 
 @pytest.mark.parametrize("name", HEAVY)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from clustering.datasets.dataset import Dataset, check
-from clustering.datasets.files import fingerprint_of
+from clustering.files.regular import fingerprint_of_files
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 
@@ -33,7 +33,7 @@ class Features:
         validate(self)
 
     def source(self) -> str:
-        return fingerprint_of("features", RECIPE, [self._file()])
+        return fingerprint_of_files([self._file()], "features", RECIPE)
 
     def read(self) -> Dataset:
         from clustering.files.tensors import read_tensors

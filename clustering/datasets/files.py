@@ -4,7 +4,7 @@ import gzip
 from collections.abc import Sequence
 from pathlib import Path
 
-from clustering.files.regular import fingerprint_of_files, open_regular
+from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 
 
@@ -40,11 +40,6 @@ def damaged(name: str, path: Path, error: BaseException) -> InputError:
         return error
     reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
     return InputError(f"dataset {name}: {path} cannot be read ({reason}); download it again")
-
-
-def fingerprint_of(name: str, recipe: int, paths: Sequence[Path]) -> str:
-    """Fingerprint of the content of files, independent of their names."""
-    return fingerprint_of_files(paths, name, recipe)
 
 
 def open_bytes(path: Path) -> bytes:

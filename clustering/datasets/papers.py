@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.digits import uneven_rows
-from clustering.datasets.files import damaged, files_of, fingerprint_of, open_bytes
+from clustering.datasets.files import damaged, files_of, open_bytes
 from clustering.files.arrays import UNREADABLE, read_arrays
+from clustering.files.regular import fingerprint_of_files
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.parameters import AtLeast, Within, validate
@@ -54,7 +55,7 @@ class PaperFiles:
         validate(self)
 
     def source(self) -> str:
-        return fingerprint_of(self.name, self.recipe, self._files())
+        return fingerprint_of_files(self._files(), self.name, self.recipe)
 
     def read(self) -> Dataset:
         paths = self._files()
@@ -320,7 +321,7 @@ class MNIST(PaperFiles):
     shape, classes, picture = (70_000, 784), 10, (28, 28)
 
     def source(self) -> str:
-        whole = fingerprint_of("mnist", self.recipe, self._files())
+        whole = fingerprint_of_files(self._files(), "mnist", self.recipe)
         return whole if self.name == "mnist" else fingerprint(self.name, self.recipe, whole)
 
     def _rows(self, paths: Sequence[Path]) -> Part:

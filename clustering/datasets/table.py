@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
-from clustering.datasets.files import fingerprint_of
 from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, reason_unused
 from clustering.evaluation.profiles import spreads
+from clustering.files.regular import fingerprint_of_files
 from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
@@ -108,7 +108,7 @@ class Table:
         path = self.file()
         if not path.is_file():
             raise InputError(f"dataset table: no file {path}; set path=FILE to a table")
-        return fingerprint_of("table", RECIPE, [path])
+        return fingerprint_of_files([path], "table", RECIPE)
 
     def read(self) -> Dataset:
         contents = self.contents()

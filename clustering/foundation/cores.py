@@ -118,5 +118,5 @@ def _operations(estimator: Any, X: Any) -> float:
     if not isinstance(shape, tuple) or len(shape) != 2 or not isinstance(clusters, Integral):
         return 0.0
     (rows, columns), batch = shape, getattr(estimator, "batch_size", None)
-    share = min(1.0, batch / rows) if isinstance(batch, Integral) and rows else 1.0
-    return float(max(rows * columns * share * int(clusters), rows**2 if hasattr(estimator, "n_neighbors") else 0))
+    step = min(rows, batch) if isinstance(batch, Integral) else rows
+    return float(max(step * columns * int(clusters), rows**2 if hasattr(estimator, "n_neighbors") else 0))

@@ -66,13 +66,6 @@ class Within:
         return self.low <= value <= self.high
 
 
-Count = Annotated[int, AtLeast(1)]
-"""A number of things, at least one."""
-
-NonNegative = Annotated[float, AtLeast(0)]
-"""A number that is at least 0."""
-
-
 def validate(parameters: Any) -> None:
     """Check every field of a dataclass instance against its annotation.
 

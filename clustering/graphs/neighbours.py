@@ -215,8 +215,7 @@ def nearest_rows(x: Tensor, k: int, search: Search, done: Done = lambda finished
         done: progress callback.
     """
     if search == "blocks":
-        origin = Rows.of(x).origin  # centring reduces rounding of products for points far from zero
-        near = nearest_neighbours((x if origin is None else x - origin)[None], k, done=done)
+        near = nearest_neighbours(Rows.of(x).values[None], k, done=done)
         return NearestRows(near.indices[0].int().cpu().numpy(), near.squared_distances[0].cpu().numpy())
     values = x.cpu().numpy()
     return _by_tree(values, k, done) if search == "tree" else _by_small_worlds(values, k, done)

@@ -1,7 +1,7 @@
 """Normalised cuts of a graph: labels from eigenvectors, improved by moves of single points."""
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import sklearn.cluster
@@ -38,30 +38,21 @@ class Relaxed(NamedTuple):
     components: int
 
 
-def relaxed_cut(
-    graph: csr_array,
-    rows: Rows,
-    clusters: int,
-    starts: int,
-    seed: int,
-    *,
-    regularization: float = 0.0,
-    max_rounds: int,
-) -> Relaxed:
+def relaxed_cut(graph: csr_array, rows: Rows, model: Any, seed: int, regularization: float = 0.0) -> Relaxed:
     """Spectral clustering of the points from several starts, each improved by moves of single points.
 
     Args:
         graph: (N, N) symmetric W >= 0.
         rows: N points; a point without arcs takes the label of the nearest point that has arcs.
-        clusters: K.
-        starts: T.
+        model: has n_clusters K, n_init T, and max_iter, the maximum number of rounds of K-means, and of the moves
+            after it.
         seed: seed of the starts.
         regularization: t >= 0, see `leading_eigenvectors`.
-        max_rounds: maximum number of rounds of K-means, and of the moves after it.
 
     Raises:
         InputError: there are fewer points with arcs than clusters.
     """
+    clusters, max_rounds = int(model.n_clusters), int(model.max_iter)
     points = graph.shape[0]
     linked = np.flatnonzero(graph.sum(axis=1) > 0)
     if len(linked) < clusters and clusters > 1:
@@ -80,7 +71,7 @@ def relaxed_cut(
         degrees = part.sum(axis=1) + spread
         spectral = vectors / np.sqrt(degrees)[:, None]
         labels_of_rounds, rounds = [], []
-        for trial in range(starts):
+        for trial in range(model.n_init):
             labels, first = k_means(spectral, stream(seed, "kmeans", trial), max_rounds)
             moved = single_moves(part, degrees, labels, clusters, max_rounds, constant=spread / len(linked))
             labels_of_rounds.append(moved.labels)

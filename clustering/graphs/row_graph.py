@@ -42,7 +42,7 @@ def graph_and_variance(
     graph = given_graph(source, len(values), directed=symmetry == "directed").to(values.dtype, values.device)
     if not isinstance(bandwidth, str):
         return graph, float(bandwidth) ** 2
-    if isinstance(source, NeighbourGraph) and source.is_of(values):
+    if isinstance(source, NeighbourGraph) and source.is_of(rows.absolute(values)):
         squared = source.mean_squared_distance
     else:
         squared = mean_squared_length(graph, rows)

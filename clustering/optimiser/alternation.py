@@ -106,7 +106,6 @@ def alternate(
     clamp: Clamp | None = None,
     hint: Clamp | None = None,
     valid: Tensor | None = None,
-    assignments: Tensor | None = None,
     temperature: float = 1.0,
     members: Members = "soft",
     empty: Empty = "rollback",
@@ -130,7 +129,6 @@ def alternate(
         clamp: (mask (B, N), labels (B, N)) of rows that stay one-hot, see `descend`.
         hint: like `clamp`, for rows that are one-hot only at the start of each cold assignment step.
         valid: (B, N) bool, False for padding, which must be clamped and has weight 0.
-        assignments: (B, N, K) initial assignments of the first assignment step; default softmax(-cost / T).
         temperature: T > 0, weight of the entropy.
         members: weights of points in the prototypes.
         empty: what to do with an empty class. R may rise when one is reseeded.
@@ -150,8 +148,8 @@ def alternate(
     for iteration in range(max_iterations):
         cost = work.cost().to(torch.float64 if sweeps.double else start.dtype)
         if iteration == 0:
-            initial = work.begun(cost, temperature) if assignments is None else assignments.mT
-            work.assignments = torch.softmax(cost / -temperature, dim=1) if assignments is None else initial
+            initial = work.begun(cost, temperature)
+            work.assignments = torch.softmax(cost / -temperature, dim=1)
         elif sweeps.warm and terms:
             initial = work.assignments
             if work.revived.any():

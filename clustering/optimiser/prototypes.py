@@ -7,11 +7,12 @@ A rule works on `clustering.optimiser.rows.Rows`, where a prototype is a row of 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
 
+from clustering.optimiser.points import Points
 from clustering.optimiser.rows import Rows
 
 _BLOCK = 1 << 20
@@ -45,25 +46,8 @@ class Prototypes(Protocol):
         ...
 
 
-class Space(Protocol):
-    """Points and the prototypes among them, see `Rows` and `Points`."""
-
-    def squared_distances(self, coefficients: Tensor, /) -> Tensor: ...
-
-    def means(self, weights: Tensor, /) -> Tensor: ...
-
-    def at(self, indices: Tensor, /) -> Tensor: ...
-
-    def densest(self, weights: Tensor, members: Tensor, variance: float | Tensor, /) -> Tensor: ...
-
-    def mean_shift(
-        self, start: Tensor, weights: Tensor, variance: float | Tensor, /, *, max_iterations: int = 1000
-    ) -> Tensor: ...
-
-    def select(self, problems: Tensor, /) -> Any: ...
-
-
-S = TypeVar("S", bound=Space)
+S = TypeVar("S", Rows, Points)
+"""Points and the prototypes among them."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ A prototype is a row of D coordinates, points are read in blocks, and no array h
 of points times classes times dimensions. Points of small problems are `clustering.optimiser.points.Points`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from torch import Tensor
 _BLOCK = 1 << 20
 """Number of coordinates of rows processed at a time: 4 MiB in float32, so that they stay in the cache."""
 
-_REFERENCES = 1024
+_REFERENCES = 25_000
 """Number of reference members to which members of a class are compared if the class has more."""
 
 _DUPLICATES = 16
@@ -27,9 +27,9 @@ class Rows:
     """N points with D coordinates, shared by all problems of a batch.
 
     Attributes:
-        values: (N, D).
-        origin: (D,) subtracted from coordinates on the fly to avoid cancellation in distances between points far from
-            zero; None for no shift.
+        values: (N, D), from the origin on.
+        origin: (D,) what was subtracted from the points to avoid cancellation in distances between points far from
+            zero; None for nothing.
     """
 
     values: Tensor
@@ -41,7 +41,15 @@ class Rows:
         mean = values.mean(dim=0)
         plain = cls(values)
         spread = plain.squared_norms.mean() - mean.square().sum()
-        return cls(values, mean) if mean.square().sum() > 4 * spread else plain
+        return cls(values - mean, mean) if mean.square().sum() > 4 * spread else plain
+
+    def relative(self, places: Tensor) -> Tensor:
+        """Coordinates (…, D) from the origin on."""
+        return places if self.origin is None else places - self.origin
+
+    def absolute(self, places: Tensor) -> Tensor:
+        """Coordinates (…, D) whose origin is zero."""
+        return places if self.origin is None else places + self.origin
 
     @cached_property
     def squared_norms(self) -> Tensor:
@@ -55,13 +63,11 @@ class Rows:
         count = max(1, _BLOCK // max(1, dimension, beside))
         for first in range(0, points, count):
             block = slice(first, min(first + count, points))
-            rows = self.values[block]
-            yield block, rows if self.origin is None else rows - self.origin
+            yield block, self.values[block]
 
     def at(self, indices: Tensor) -> Tensor:
         """(…, D) the points with these indices."""
-        points = self.values[indices]
-        return points if self.origin is None else points - self.origin
+        return self.values[indices]
 
     def places(self, centres: Tensor) -> Tensor:
         """(K,) index of the first point equal to each of the centres (K, D), -1 if there is none."""
@@ -70,10 +76,6 @@ class Rows:
         equal = (self.at(near) == centres[:, None]).all(dim=2)
         first = equal.int().argmax(dim=1, keepdim=True)
         return torch.where(equal.any(dim=1), near.gather(1, first)[:, 0], -1)
-
-    def nearest(self, centres: Tensor) -> Tensor:
-        """(B, K) index of the point nearest to each of the centres (B, K, D), ties to the lowest index."""
-        return self.squared_distances(centres).min(dim=2).indices
 
     def squared_distances(self, centres: Tensor) -> Tensor:
         """(B, K, N) squared Euclidean distances to centres (B, K, D), clamped at 0, in a new tensor."""
@@ -100,14 +102,10 @@ class Rows:
         """(B, K, D) means of the points weighted by `weights` (B, K, N); every class must have positive weight."""
         flat = weights.flatten(0, -2)
         mass = flat.sum(dim=1, keepdim=True, dtype=torch.float64).to(flat.dtype)
-        return (self.sums(flat) / mass).view(*weights.shape[:-1], -1)
-
-    def sums(self, weights: Tensor) -> Tensor:
-        """(A, D) sums of the points weighted by `weights` (A, N)."""
-        sums = weights.new_zeros(len(weights), self.values.shape[1])
+        sums = flat.new_zeros(len(flat), self.values.shape[1])
         for block, rows in self.blocks():
-            sums.addmm_(weights[:, block], rows)
-        return sums
+            sums.addmm_(flat[:, block], rows)
+        return (sums / mass).view(*weights.shape[:-1], -1)
 
     def shifted(self, modes: Tensor, mass: Tensor, variance: float) -> tuple[Tensor, Tensor]:
         """(A, D) sums of the points and (A,) of their weights z_p g(x_p, m), for modes (A, D) and z (A, N)."""
@@ -130,25 +128,24 @@ class Rows:
         distances = self.squared_distances(self.means(weights))
         return distances.masked_fill_(~members, torch.inf).min(dim=2).indices
 
-    def central(self, members: Tensor, likeness: Callable[[Tensor], Tensor], references: int = _REFERENCES) -> Tensor:
-        """(B, K) for each class the member most similar in sum to the members, ties to the lowest index.
+    def central(self, members: Tensor, variance: float) -> Tensor:
+        """(B, K) for each class the member with the highest density of its members, ties to the lowest index.
 
-        Exact if a class has at most `references` members; in larger classes members are compared with that many, evenly
+        Exact if a class has at most 25,000 members; in larger classes members are compared with that many, evenly
         spaced.
 
         Args:
             members: (B, K, N) bool, at least one in every class.
-            likeness: elementwise similarity as a function of squared distances.
-            references: maximum number of members that each member is compared with.
+            variance: sigma^2 of the kernel.
         """
         best = []
         for class_members in members.flatten(0, -2):
             indices = class_members.nonzero()[:, 0]
-            places = torch.linspace(0, len(indices) - 1, min(len(indices), references), device=indices.device)
+            places = torch.linspace(0, len(indices) - 1, min(len(indices), _REFERENCES), device=indices.device)
             class_rows = Rows(self.at(indices))
             sums = class_rows.values.new_zeros(len(indices))
-            for references_in_block in torch.split(class_rows.values[places.round().long()], 128):
-                sums += likeness(class_rows.squared_distances(references_in_block[None])).sum(dim=(0, 1))
+            for references in torch.split(class_rows.values[places.round().long()], 128):
+                sums += class_rows.squared_distances(references).div_(-2 * variance).exp_().sum(dim=0)
             best.append(indices[sums.argmax()])
         return torch.stack(best).view(members.shape[:2])
 
@@ -170,7 +167,8 @@ class Rows:
             start: (B, K, D) initial m.
             weights: (B, K, N) z >= 0, not all 0 for any class.
             variance: sigma^2 of g.
-            tolerance: movement of a mode, relative to its norm, at which it stops (public code: 1e-5).
+            tolerance: largest change of a coordinate of a mode, relative to its largest one, at which it stops, as in
+                the public code.
             max_iterations: maximum number of steps.
 
         Returns:
@@ -187,7 +185,7 @@ class Rows:
                 modes[unseen] = self._restarts(mass[unseen], variance)
                 sums[unseen], density[unseen] = self.shifted(modes[unseen], mass[unseen], variance)
             new = sums / density[:, None].clamp_min(torch.finfo(sums.dtype).tiny)
-            moved, lengths = (torch.linalg.vector_norm(vectors, dim=1) for vectors in (new - modes, new))
+            moved, lengths = ((new - modes).abs().amax(dim=1), new.abs().amax(dim=1))
             moving, modes = moved > tolerance * lengths, new
             if not moving.all():
                 modes_of_all[left] = modes
@@ -209,4 +207,4 @@ class Rows:
 def nearest_centres(values: Tensor, centres: Tensor) -> Tensor:
     """(n,) index of the centre (K, D) nearest to each row (n, D), ties to the lowest index."""
     origin = centres.mean(dim=0)
-    return Rows(values, origin).squared_distances((centres - origin)[None])[0].min(dim=0).indices
+    return Rows(values - origin).squared_distances(centres - origin).min(dim=0).indices

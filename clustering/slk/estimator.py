@@ -1,15 +1,13 @@
 """Scalable Laplacian K-modes (Ziko, Granger and Ben Ayed, NeurIPS 2018) and its variants, as a scikit-learn
 estimator."""
 
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
@@ -20,10 +18,11 @@ from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.neighbours import NeighbourGraph, nearest_to
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.sparse_graph import SparseGraph
+from clustering.nearest_prototype import PrototypeDistances
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Alternation, Outcome
 from clustering.optimiser.rows import Rows
-from clustering.slk.fit import Problem, blurred, neighbours_used, rule_of, temperatures_of, weight_path
+from clustering.slk.fit import Problem, blurred, neighbours_used, rule_of, temperatures_of
 from clustering.slk.published import PublishedSLK
 from clustering.slk.race import race, racing, seeds_of
 from clustering.starts import Ranking, Select, entropy_of, warn_of_empty, warn_of_uniform
@@ -36,7 +35,7 @@ AssignBy = Literal["graph", "prototypes"]
 
 
 @dataclass(eq=False, repr=False)
-class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Prototype-based clustering in which neighbours are drawn to the same cluster.
 
     Minimises, over labels one-hot in S and prototypes M (thesis eq. 2.4),
@@ -58,36 +57,32 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     prototypes : F and its prototypes. "mean_shift": F = -sum_pk s_pk g(x_p, m_k), modes by mean-shift of the kernel
         g(x, m) = exp(-||x - m||^2 / (2 sigma^2)) (SLK-MS). "byproduct": the same F, modes are the members with the best
         assignment, which are rows of X (SLK-BO), accepted only if the density of their cluster is not lower there.
-        "mean": F = sum_pk s_pk ||x_p - m_k||^2 (SLK-Means), whose balance with the graph term depends on the scale of
-        X.
+        "mean": F = sum_pk s_pk ||x_p - m_k||^2 / (4 sigma^2) (SLK-Means); because of sigma the balance with the graph
+        term does not depend on the scale of X.
     weight : lambda >= 0 of E, applied to each stored arc, hence twice to each pair of neighbours; half of the lambda in
         the papers' update. A large weight can merge clusters.
     n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N / K - 1, but one at
         least.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged, as in the papers; None uses
         the rows as given.
-    init : "k-means++", or (K, D) initial prototypes, in which case there is a single start.
-    n_init : number of starts, of which one is kept, see `select`. Starts race (`clustering.slk.race`): all get three
-        updates, and a quarter of them continue to the end, by a single mean-shift step per update unless prototypes are
-        means. For the best few, unless labels are known, two clusters are merged and another one is split while that is
-        better. The winner continues with warm sweeps. With more than 16,384 points the race uses a sample of 8,192 with
-        a graph of its own, unless labels are known or the graph is passed as a matrix. With a `weight_path` there is no
-        race, and all starts continue to the end.
+    init : "k-means++", "random" (distinct rows of X), or (K, D) initial prototypes, in which case there is a single
+        start.
+    n_init : number of starts, of which one is kept, see `select`; "auto" is 48. Starts race (`clustering.slk.race`),
+        which makes many of them cheap: all get three updates, and a quarter of them continue to the end, by a single
+        mean-shift step per update unless prototypes are means. For the best few, unless labels are known, two clusters
+        are merged and another one is split while that is better. The winner continues from its last assignments, while
+        a single start begins each update with the softmax of the costs. With more than 16,384 points the race uses a
+        sample of 8,192 with a graph of its own, unless labels are known or the graph is passed as a matrix.
     random_state : seed or generator of the initialisations.
     device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
-    symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
     bandwidth : sigma >= 1e-15. "estimate" sets sigma^2 to the mean squared distance to the neighbours in the graph
         (thesis section 2.4); "published" sets it to k / (k + 1) of that, as the public code does.
     select : criterion that selects a start. "energy": lowest E among the starts with the most clusters. "information":
         among the starts within 0.04 N of that, the lowest R - 2 N H, with H the entropy of the cluster shares in nats,
         which prefers even sizes among nearly equal starts.
-    weight_path : rising shares of `weight`, below 1, for continuation; each starts from the result of the previous one.
-    warm_start : whether S starts from its values before the prototypes moved, so that R falls from update to update.
-        False starts from the softmax of the unary cost (papers), which lets clusters move farther.
     temperature : T, the weight of the entropy in R; 1 in the papers. "auto" uses 3 weight d / K with d the mean degree
         of the graph, but at most 1, and two thirds of that if the assignments remain blurred: at much higher
         temperatures neighbours cannot agree on one of K clusters, and assignments become almost uniform.
-    max_iter, tol : maximum number of updates of the prototypes; relative change of R below which they stop.
 
     Attributes
     ----------
@@ -97,20 +92,22 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     mode_indices_ : (K,) rows of X that are the prototypes, -1 for a prototype that is not a row ("byproduct" only).
     criterion_ : value of the criterion of `select`, lower is better; it can compare fits with several seeds, too.
     objective_ : E. relaxed_objective_ : R.
-    objective_trace_ : (updates,) R after each update of S at the last weight of the path.
+    objective_trace_ : (updates,) R after each update of S.
     mode_movements_ : (updates, K) Euclidean distance of each prototype to its successor, as in objective_trace_; the
         last entry is for the update that was not taken.
-    n_iter_ : number of updates of the prototypes, including those of the path.
+    n_iter_ : number of updates of the prototypes by the start that is kept, after the race.
     n_reseeded_ : number of times that the prototype of an empty cluster was moved to the point farthest from its own
         prototype, at most ten times.
     n_empty_ : number of empty clusters in the result.
-    start_objectives_ : (n_init,) E of each start when it stopped, scaled by N / n on a sample of n points. Their
-        spread shows how much the start matters.
-    converged_ : whether the fit stopped before max_iter.
+    start_objectives_ : (n_init,) E of each start after its first three updates in the race, scaled by N / n on a sample
+        of n points; without a race, E of the single start at its end. Their spread shows how much the start matters.
+    converged_ : whether the fit stopped before 100 updates of the prototypes.
     seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`.
     bandwidth_ : sigma. temperature_ : T. graph_ : W.
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
+
+    revision: ClassVar[int] = 2
 
     n_clusters: Annotated[int, AtLeast(1)] = 8
     _: KW_ONLY
@@ -119,17 +116,12 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_neighbors: Annotated[int, AtLeast(1)] = 5
     normalize: Literal["l2"] | None = None
     init: str | ArrayLike = "k-means++"
-    n_init: Annotated[int, AtLeast(1)] = 48
+    n_init: Annotated[int, AtLeast(1)] | Literal["auto"] = 48
     random_state: Any = None
     device: Device = "cpu"
-    symmetry: Literal["average", "union", "mutual"] = "average"
     bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate"
     select: Select = "information"
-    weight_path: Sequence[float] | None = None
-    warm_start: bool = False
     temperature: Literal["auto"] | Annotated[float, Above(0)] = "auto"
-    max_iter: Annotated[int, AtLeast(1)] = 100
-    tol: Annotated[float, AtLeast(0)] = 1e-4
 
     @staticmethod
     def preset(name: str, **changes: Any) -> PublishedSLK:
@@ -155,17 +147,15 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         warn_if_labels_are_y(y, partial_labels)
         validate_signature(self)
-        weight_path(self)
-        rows = self._rows(X, reset=True)
-        clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
+        values = checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device)
+        rows, clamp = Rows.of(values), known_clusters(partial_labels, values, self.n_clusters)
         watch = Stopwatch()
         near = neighbours_used(self, len(rows.values))
-        self.graph_, variance = graph_and_variance(graph, rows, near, self.symmetry, self.bandwidth)
+        self.graph_, variance = graph_and_variance(graph, rows, near, "average", self.bandwidth)
         self.bandwidth_, self._fitted = variance**0.5, rows
         problem = Problem(self, rows, self.graph_, variance, clamp)
         graph_seconds = watch.lap()
-        # With a weight path starts do not race, since each would first have to follow the whole path.
-        raced = self.n_init > 1 and isinstance(self.init, str) and not weight_path(self)
+        raced = self.n_init != 1 and isinstance(self.init, str)
         own_graph = graph is not None and not isinstance(graph, (NeighbourGraph, SparseGraph))
         if raced and not own_graph:
             sample, seeds = racing(problem)
@@ -180,7 +170,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             whole = replace(problem, temperature=temperature)
             rule, trials = whole.solved(start, raced=raced)
             self.temperature_ = temperature
-            self._keep(trials, whole.ranked(rule, trials).ranking, energies, partial_labels)
+            self._keep(trials, whole.ranked(rule, trials).ranking, energies, partial_labels, values)
             if not blurred(self._entropy(), self.n_clusters):
                 break
         self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
@@ -218,19 +208,16 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         The indices are None if the graph is not used.
         """
-        check_is_fitted(self)
         if by not in ("graph", "prototypes"):
             raise InputError(f"by must be graph or prototypes, not {by!r}")
-        rows = self._rows(X, reset=False)
-        centres = torch.from_numpy(self.cluster_centers_).to(rows.values.device, rows.values.dtype)
+        new = self._new_rows(X)
+        fitted = self._fitted
+        rows, centres = Rows(fitted.relative(new.to(fitted.values))), torch.from_numpy(self.cluster_centers_)
         rule = rule_of(self, rows, self.bandwidth_**2)
-        cost = rule.cost((centres if rows.origin is None else centres - rows.origin)[None])[0]
+        cost = rule.cost(fitted.relative(centres.to(rows.values))[None])[0]
         if by == "prototypes" or self.weight == 0:
             return cost, None
-        fitted, new = self._fitted.values, rows.values
-        if rows.origin is not None:
-            fitted, new = fitted - rows.origin, new - rows.origin
-        return cost, nearest_to(fitted, new, neighbours_used(self, len(fitted)))
+        return cost, nearest_to(fitted.values, rows.values, neighbours_used(self, len(fitted.values)))
 
     def _logits(self, cost: Tensor, neighbours: Tensor | None) -> Tensor:
         """(K, n) minus the costs of new points, plus the attraction by the assignments of their neighbours."""
@@ -239,12 +226,9 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         assignments = torch.from_numpy(self.assignments_).to(cost)
         return 2 * self.weight * assignments[neighbours].sum(dim=1).T - cost
 
-    def _rows(self, X: ArrayLike, *, reset: bool) -> Rows:
-        """Rows of X, centred at their mean if that is far from zero."""
-        values = checked_rows(self, X, reset=reset, normalize=self.normalize, device=self.device)
-        return Rows.of(values) if reset else Rows(values, self._fitted.origin)
-
-    def _keep(self, trials: Alternation, ranking: Ranking, raced: Tensor | None, known: ArrayLike | None) -> None:
+    def _keep(
+        self, trials: Alternation, ranking: Ranking, raced: Tensor | None, known: ArrayLike | None, values: Tensor
+    ) -> None:
         """Store the best start, which may have won a race with these energies, in the fitted attributes."""
         fitted = self._fitted
         best = int(ranking.order(fitted.values.dtype)[0])
@@ -264,11 +248,11 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_empty_ = int((torch.bincount(labels, minlength=self.n_clusters) == 0).sum())
         self.labels_ = labels.cpu().numpy()
         self.assignments_ = assignments.contiguous().cpu().numpy()
-        coordinates = centres if fitted.origin is None else centres + fitted.origin
+        coordinates = fitted.absolute(centres)
         if self.prototypes == "byproduct":
             indices = fitted.places(centres)
             self.mode_indices_ = indices.cpu().numpy()
-            coordinates = torch.where((indices >= 0)[:, None], fitted.values[indices], coordinates)
+            coordinates = torch.where((indices >= 0)[:, None], values[indices], coordinates)
         self.cluster_centers_ = coordinates.cpu().numpy()
 
     def _entropy(self) -> float:

@@ -1,10 +1,9 @@
 """SLK as in the public code of its authors: initial prototypes, stopping rules, and the end when a cluster becomes
 empty."""
 
-import functools
 import math
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import torch
 from numpy.typing import ArrayLike
@@ -25,14 +24,11 @@ from clustering.optimiser.rows import Rows
 from clustering.seeding import first_seeds
 from clustering.starts import entropy_of, indicators, warn_of_uniform
 
-UPDATES, SWEEPS, SHIFTS = 100, 1000, 1000
-"""Maximum number of updates of the prototypes, of updates of S in between, and of mean-shift steps."""
+UPDATES, SWEEPS = 100, 1000
+"""Maximum number of updates of the prototypes, and of updates of S in between."""
 
-_OUTER, _INNER, _SHIFT = 1e-5, 1e-6, 1e-5
-"""Relative changes at which each of these stops; the first two from the third step on."""
-
-_EXACT = 25_000
-"""Maximum number of members among which the densest is found from all pairs."""
+_OUTER, _INNER = 1e-5, 1e-6
+"""Relative changes at which each of these stops, from the third step on."""
 
 
 @dataclass(eq=False, repr=False)
@@ -40,25 +36,28 @@ class PublishedSLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """SLK (NeurIPS 2018) as in the authors' public code, to reproduce their results. For other purposes use `SLK`.
 
     There is a single start. Prototypes are computed from the most probable clusters, the first ones from the points
-    nearest to the seeds. Assignments S are iterates of softmax(-a + weight W S), with a the cost of the prototypes,
-    starting from softmax(-a) after each update. The inner loop stops by <S, log S> + <S, a> - weight <S, W S>, although
-    its update minimises this with half the weight; the outer loop stops by <S, a> - weight <S, W S>. No step is
-    guarded. An update that empties a cluster is undone and ends the fit. Computations are in double precision, since
-    rounding in single precision exceeds the stopping tolerances.
+    nearest to the seeds. Assignments S are iterates of softmax(-a + lambda W S), with a the cost of the prototypes and
+    lambda = 2 `weight`, starting from softmax(-a) after each update. The inner loop stops by <S, log S> + <S, a> -
+    lambda <S, W S>, although its update minimises this with half of lambda; the outer loop stops by <S, a> - lambda
+    <S, W S>. No step is guarded. An update that empties a cluster is undone and ends the fit. Computations are in
+    double precision, since rounding in single precision exceeds the stopping tolerances.
+
+    The form of "mean_shift" and "byproduct" is that of the release of 2018, whose labels they give one by one, and of
+    "mean" for 5,000 points or more; for fewer points the release takes another function for means.
 
     Parameters
     ----------
     n_clusters : number of clusters K.
     prototypes : "mean_shift" (SLK-MS), "byproduct" (SLK-BO; the first modes are the densest members), "mean"
         (SLK-Means of the journal).
-    weight : lambda of the papers' update, twice that of their objective and of `SLK`.
+    weight : as in `SLK`, half of the lambda in the papers' update.
     n_neighbors : number of neighbours k in the graph, not counting the point itself; the public code counts it among
         its 5.
     symmetry : how arcs become W: "average" (2018 release), "directed" (2020 release), "union" or "mutual".
     bandwidth : sigma >= 1e-15. "published" sets sigma^2 to k / (k + 1) of the mean squared distance to the neighbours;
         "estimate" sets it to that distance (thesis section 2.4).
     normalize : "l2" divides each row by its Euclidean norm; None uses the rows as given.
-    init : "k-means++", or (K, D) initial prototypes.
+    init : "k-means++", "random" (distinct rows of X), or (K, D) initial prototypes.
     random_state : seed or generator of the start.
 
     Attributes
@@ -67,8 +66,8 @@ class PublishedSLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     assignments_ : (N, K) S, rows sum to one.
     cluster_centers_ : (K, D) prototypes, in the space of the normalised rows if `normalize` is set.
     mode_indices_ : (K,) rows of X that are the prototypes ("byproduct" only).
-    objective_ : F + weight sum_pq w_pq [l_p != l_q] of the labels.
-    relaxed_objective_ : R = <S, a> + <S, log S> - (weight / 2) <S, W S>. objective_trace_ : (updates,) R.
+    objective_ : E of the labels, as of `SLK`.
+    relaxed_objective_ : R = <S, a> + <S, log S> - weight <S, W S>. objective_trace_ : (updates,) R.
     mode_movements_ : (updates, K) Euclidean distance of each prototype to its successor.
     n_iter_ : number of updates of the prototypes. converged_ : whether a stopping rule ended them; False if a cluster
         became empty.
@@ -76,10 +75,12 @@ class PublishedSLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
+    revision: ClassVar[int] = 2
+
     n_clusters: Annotated[int, AtLeast(1)] = 8
     _: KW_ONLY
     prototypes: Literal["mean", "mean_shift", "byproduct"] = "mean_shift"
-    weight: Annotated[float, AtLeast(0)] = 1.3
+    weight: Annotated[float, AtLeast(0)] = 0.65
     n_neighbors: Annotated[int, AtLeast(1)] = 4
     symmetry: Symmetry = "average"
     bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "published"
@@ -106,7 +107,7 @@ class PublishedSLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         [seeds] = first_seeds(self.init, rows, self.n_clusters, 1, self.random_state)
         seeding_seconds = watch.lap()
         exact = Rows(rows.values.double())
-        problem = _Problem(self.prototypes, exact, near.to(torch.float64), float(self.weight), variance)
+        problem = _Problem(self.prototypes, exact, near.to(torch.float64), 2 * float(self.weight), variance)
         result = _alternate(problem, seeds.double())
         labels = result.assignments.argmax(dim=0)
         self.graph_, self.bandwidth_ = near, math.sqrt(variance)
@@ -128,23 +129,19 @@ class PublishedSLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
 
-def _kernel(squared: Tensor, variance: float) -> Tensor:
-    return torch.exp(squared / (-2 * variance))
-
-
 class _Problem(NamedTuple):
     """The data in double precision."""
 
     kind: str
     rows: Rows
     graph: SparseGraph
-    weight: float
+    slope: float  # lambda
     variance: float
 
     def unary(self, prototypes: Tensor) -> Tensor:
         """(K, N) unary costs a: squared distances to means, or minus the kernel at modes."""
         squared = self.rows.squared_distances(prototypes[None])[0]
-        return squared if self.kind == "mean" else -_kernel(squared, self.variance)
+        return squared if self.kind == "mean" else -torch.exp(squared / (-2 * self.variance))
 
     def neighbours(self, S: Tensor) -> Tensor:
         """(K, N) W S."""
@@ -178,7 +175,7 @@ def _alternate(problem: _Problem, seeds: Tensor) -> _Result:
             break
         movements.append((new - M).norm(dim=1))
         M, S = new, assignments
-        unary, pairs = (S * a).sum(), problem.weight * (S * near).sum()
+        unary, pairs = (S * a).sum(), problem.slope * (S * near).sum()
         trace.append(unary + torch.special.xlogy(S, S).sum() - pairs / 2)
         last, energy = energy, float(unary - pairs)
         converged = update > 1 and abs(energy - last) <= _OUTER * abs(last)
@@ -186,7 +183,7 @@ def _alternate(problem: _Problem, seeds: Tensor) -> _Result:
             break
     if not trace:
         S_a, S_W_S = (S * problem.unary(M)).sum(), (S * problem.neighbours(S)).sum()
-        trace.append(S_a - problem.weight / 2 * S_W_S)
+        trace.append(S_a - problem.slope / 2 * S_W_S)
         movements.append(torch.zeros_like(M[:, 0]))
     return _Result(S, M, update + 1, converged, torch.stack(trace), torch.stack(movements))
 
@@ -196,10 +193,10 @@ def _bound_steps(problem: _Problem, a: Tensor) -> tuple[Tensor, Tensor]:
     S = torch.softmax(-a, dim=0)
     near, energy = problem.neighbours(S), torch.inf
     for sweep in range(SWEEPS):
-        S = torch.softmax(near.mul_(problem.weight).sub_(a), dim=0)
+        S = torch.softmax(near.mul_(problem.slope).sub_(a), dim=0)
         near = problem.neighbours(S)
         entropy = (S * S.clamp_min(1e-20).log()).sum()
-        last, energy = energy, float(entropy + (S * a).sum() - problem.weight * (S * near).sum())
+        last, energy = energy, float(entropy + (S * a).sum() - problem.slope * (S * near).sum())
         if sweep > 1 and abs(energy - last) <= _INNER * abs(last):
             break
     return S, near
@@ -211,22 +208,7 @@ def _prototypes(problem: _Problem, M: Tensor, S: Tensor, *, first: bool) -> Tens
     if problem.kind == "mean":
         return problem.rows.means(members if first else S[None])[0]
     if problem.kind == "mean_shift":
-        return _mean_shift(problem, M, members[0])
+        return problem.rows.mean_shift(M[None], members, problem.variance)[0]
     if first:
-        density = functools.partial(_kernel, variance=problem.variance)
-        return problem.rows.at(problem.rows.central(members > 0, density, references=_EXACT))[0]
+        return problem.rows.at(problem.rows.central(members > 0, problem.variance))[0]
     return problem.rows.at(S.argmax(dim=1))
-
-
-def _mean_shift(problem: _Problem, M: Tensor, members: Tensor) -> Tensor:
-    """Iterate each mode until the largest change of a coordinate is small compared with its largest coordinate."""
-    modes, left = M.clone(), torch.arange(len(M))
-    for _ in range(SHIFTS):
-        sums, density = problem.rows.shifted(modes[left], members[left], problem.variance)
-        new = torch.where(density[:, None] > 0, sums / density[:, None].clamp_min(1e-300), modes[left])
-        moved = (new - modes[left]).abs().amax(dim=1) >= _SHIFT * new.abs().amax(dim=1)
-        modes[left] = new
-        left = left[moved]
-        if not len(left):
-            break
-    return modes

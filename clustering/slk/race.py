@@ -17,10 +17,10 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.streams import seed_of, stream
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.optimiser.alternation import Sweeps
-from clustering.optimiser.prototypes import Means, Modes, Rule
+from clustering.optimiser.prototypes import Modes, Rule
 from clustering.optimiser.rows import Rows
 from clustering.seeding import first_seeds, prototypes_about
-from clustering.slk.fit import Ends, Problem, neighbours_used
+from clustering.slk.fit import Ends, Problem, neighbours_used, rule_of
 from clustering.slk.split_merge import split_and_merged
 
 _SAMPLE, _MEMBERS = 8192, 256
@@ -49,7 +49,7 @@ def racing(problem: Problem) -> tuple[Problem, Tensor]:
         some = Rows(rows.values[torch.from_numpy(drawn).to(rows.values.device)], rows.origin)
         try:
             seeds = seeds_of(model, some)
-            graph = graph_and_variance(None, some, neighbours_used(model, size), model.symmetry, model.bandwidth)
+            graph = graph_and_variance(None, some, neighbours_used(model, size), "average", model.bandwidth)
             return Problem(model, some, *graph), seeds
         except InputError:  # the sample has too few distinct rows
             pass
@@ -58,11 +58,11 @@ def racing(problem: Problem) -> tuple[Problem, Tensor]:
 
 def seeds_of(model: Any, rows: Rows, clamp: Any = None) -> Tensor:
     """(T, K, D) seeds of the starts."""
-    return first_seeds(model.init, rows, model.n_clusters, model.n_init, model.random_state, clamp)
+    return first_seeds(model.init, rows, model.n_clusters, model.n_init, model.random_state, clamp, auto=48)
 
 
 def race(problem: Problem, seeds: Tensor) -> tuple[Tensor, Tensor]:
-    """The prototypes (1, K, D) of the best start, and E (T,) of each start when it stopped.
+    """The prototypes (1, K, D) of the best start, and E (T,) of all starts after their first updates.
 
     If no points are known, the prototypes are modified as long as that is better.
 
@@ -71,22 +71,20 @@ def race(problem: Problem, seeds: Tensor) -> tuple[Tensor, Tensor]:
         seeds: (T, K, D) seeds of the starts.
     """
     model, rows = problem.model, problem.rows
-    rule: Rule = Means(rows) if model.prototypes == "mean" else Modes(rows, problem.variance, steps=1)
+    # A single mean-shift step per update is enough to compare starts.
+    rule: Rule = (
+        rule_of(model, rows, problem.variance) if model.prototypes == "mean" else Modes(rows, problem.variance, steps=1)
+    )
 
-    def run(start: Tensor, updates: int | None = None) -> Ends:
+    def run(start: Tensor, **options: Any) -> Ends:
         batches = torch.split(start, max(1, _TOGETHER // (len(rows.values) * start.shape[1])))
-        trials = (problem.run(rule, batch, _SWEEPS, updates=updates) for batch in batches)
+        trials = (problem.run(rule, batch, _SWEEPS, **options) for batch in batches)
         return Ends.joined(*(problem.ranked(rule, of_batch) for of_batch in trials))
 
-    energies = seeds.new_zeros(len(seeds), dtype=torch.float64)
-    left, start = torch.arange(len(seeds), device=seeds.device), prototypes_about(seeds, rows, rule, problem.clamp)
-    first = min(model.max_iter, _FIRST_UPDATES), max(1, round(_KEPT * len(seeds)))
-    for updates, kept in (first, (model.max_iter, len(seeds))):
-        ends = run(start, updates)
-        energies[left] = ends.ranking.energies
-        winners = ends.ranking.order(start.dtype)[:kept]
-        left, ends = left[winners], ends.at(winners)
-        start = ends.prototypes
+    first = run(prototypes_about(seeds, rows, rule, problem.clamp), updates=_FIRST_UPDATES)
+    winners = first.ranking.order(seeds.dtype)[: max(1, round(_KEPT * len(seeds)))]
+    ends = run(first.prototypes[winners])
+    ends = ends.at(ends.ranking.order(seeds.dtype))
     if problem.clamp is None and len(rows.values) <= 2 * _SAMPLE:  # too slow for all points of a custom graph
         ends = split_and_merged(rule, problem.graph, ends, model.weight, model.select, run)
-    return ends.prototypes[:1], energies
+    return ends.prototypes[:1], first.ranking.energies

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.datasets.files import damaged, files_of, fingerprint_of
+from clustering.datasets.files import damaged, files_of
 from clustering.files.arrays import UNREADABLE
+from clustering.files.regular import fingerprint_of_files
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 from fairness.datasets.dataset import FairDataset, Preprocess, preprocessed
@@ -43,7 +44,7 @@ class PaperTable(ABC):
         validate(self)
 
     def source(self) -> str:
-        return fingerprint_of(self.name, self.recipe, [self._file()])
+        return fingerprint_of_files([self._file()], self.name, self.recipe)
 
     def read(self) -> FairDataset:
         path = self._file()

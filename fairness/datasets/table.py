@@ -11,10 +11,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.datasets.files import fingerprint_of
 from clustering.datasets.table import Contents, Missing, check_distinct
 from clustering.datasets.table import Table as Rows
 from clustering.files.cells import ALMOST, texts_of
+from clustering.files.regular import fingerprint_of_files
 from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
@@ -91,7 +91,7 @@ class Table:
 
     def source(self) -> str:
         self._rows.source()  # raises if there is no file
-        return fingerprint_of("fair table", RECIPE, [self._rows.file()])
+        return fingerprint_of_files([self._rows.file()], "fair table", RECIPE)
 
     def read(self) -> FairDataset:
         import pandas as pd

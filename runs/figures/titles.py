@@ -43,10 +43,7 @@ def method_titles(configs: Sequence[ClusterConfig | FairConfig], leave_out: Sequ
         for field, value in config.method.options.items():
             if field in leave_out or all(options.get(field) == value for options in namesakes):
                 continue
-            if field != "weight_path":
-                parts.append(f"{field}={write(value)}")
-            elif value is not None:
-                parts.append("path of weights")
+            parts.append(f"{field}={write(value)}")
         titles.append(", ".join(parts))
     return titles
 

@@ -32,7 +32,7 @@ def problem(starts: int = 9) -> tuple[Rows, SparseGraph, torch.Tensor]:
 
 
 def solved(rows: Rows, graph: SparseGraph, select: Any) -> Problem:
-    return Problem(SLK(5, prototypes="mean", weight=WEIGHT, select=select, tol=1e-5), rows, graph, 1.0)
+    return Problem(SLK(5, prototypes="mean", weight=WEIGHT, select=select), rows, graph, 0.25)
 
 
 @pytest.mark.parametrize("select", ["energy", "information"])
@@ -44,7 +44,7 @@ def test_the_best_of_all_goes_on_where_none_is_left_behind(select: Any, monkeypa
     W = sparse.csr_array((graph.weights.numpy(), graph.columns.numpy(), graph.pointers.numpy())).toarray()
     criteria = []
     for start in seeds:
-        rule = Means(rows)
+        rule = Means(rows)  # as SLK's at variance 0.25
         found = whole.run(rule, prototypes_about(start[None], rows, rule), Sweeps())
         S, labels = found.assignments[0].numpy(), found.labels[0].numpy()
         cost = ((rows.at(torch.arange(100)).numpy()[:, None] - found.coefficients[0].numpy()) ** 2).sum(axis=2)

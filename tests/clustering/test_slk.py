@@ -49,7 +49,7 @@ def unary(model: SLK, X: NDArray[Any]) -> NDArray[np.float64]:
     for p, k in itertools.product(range(len(X)), range(model.n_clusters)):
         squared = float(((X[p] - model.cluster_centers_[k]) ** 2).sum())
         kernel = -np.exp(-squared / (2 * model.bandwidth_**2))
-        cost[p, k] = squared if model.prototypes == "mean" else kernel
+        cost[p, k] = squared / (4 * model.bandwidth_**2) if model.prototypes == "mean" else kernel
     return cost
 
 
@@ -68,11 +68,10 @@ def energy(model: SLK, X: NDArray[Any]) -> float:
     rule=st.sampled_from(RULES),
     weight=st.floats(0.01, 20),
     k=st.integers(1, 40),
-    path=st.sampled_from([None, (0.1, 0.5)]),
 )
-def test_the_objective_never_rises(seed: int, rule: Any, weight: float, k: int, path: Any) -> None:
+def test_the_objective_never_rises(seed: int, rule: Any, weight: float, k: int) -> None:
     X = draw(seed)
-    model = SLK(4, prototypes=rule, weight=weight, n_neighbors=k, n_init=3, weight_path=path, warm_start=True)
+    model = SLK(4, prototypes=rule, weight=weight, n_neighbors=k, n_init=3)
     with recorded_sweeps() as traces, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.set_params(random_state=seed).fit(X)
@@ -102,8 +101,9 @@ def test_objectives_against_sums_over_pairs(rule: Any) -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_separate_blobs_are_found(rule: Any) -> None:
     X, y = blobs()
-    for model in (SLK(3, prototypes=rule, weight=0.5, random_state=1), SLK(3, prototypes=rule, weight_path=[0.2, 0.6])):
-        labels = model.set_params(random_state=1).fit_predict(X)
+    for start in ({}, {"n_init": 1}, {"n_init": "auto", "init": "random"}):
+        model = SLK(3, prototypes=rule, weight=0.5, random_state=1, **start)
+        labels = model.fit_predict(X)
         assert len(set(zip(labels, y, strict=True))) == 3
         for by in ("graph", "prototypes"):
             np.testing.assert_array_equal(model.predict(X, by=by), labels)
@@ -113,7 +113,7 @@ def test_separate_blobs_are_found(rule: Any) -> None:
 def test_order_of_points_and_names_of_clusters_do_not_matter(rule: Any) -> None:
     X = np.random.default_rng(0).normal(size=(60, 3))
     init = X[[3, 17, 40]]
-    options: dict[str, Any] = {"prototypes": rule, "weight": 0.5, "max_iter": 5}
+    options: dict[str, Any] = {"prototypes": rule, "weight": 0.5}
     first = SLK(3, init=init, **options).fit(X)
     order = np.random.default_rng(1).permutation(60)
     moved = SLK(3, init=init[[2, 0, 1]], **options).fit(X[order])
@@ -151,7 +151,7 @@ def test_a_given_graph_is_the_built_one(rule: Any) -> None:
 
 def test_no_labelling_of_eight_points_is_better() -> None:
     X = np.concatenate([np.random.default_rng(0).normal(size=(4, 2)), np.random.default_rng(1).normal(size=(4, 2)) + 4])
-    model = SLK(2, prototypes="byproduct", weight=0.3, n_neighbors=2, n_init=20, weight_path=[0.1, 0.4], random_state=0)
+    model = SLK(2, prototypes="byproduct", weight=0.3, n_neighbors=2, n_init=20, random_state=0)
     model.fit(X)
     W = dense(model)
     g = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / (2 * model.bandwidth_**2))
@@ -183,12 +183,6 @@ def test_the_criterion_chooses_the_start(select: Any) -> None:
     shares = np.bincount(model.labels_) / len(X)
     information = model.relaxed_objective_ + 2 * len(X) * float((shares * np.log(shares)).sum())
     assert model.criterion_ == pytest.approx(model.objective_ if select == "energy" else information)
-    # All starts to their end, of which none is better.
-    every = SLK(3, n_init=5, select=select, weight_path=[0.5], random_state=0).fit(X)
-    seeds = [SLK(3, select=select, weight_path=[0.5], random_state=seed).fit(X) for seed in range(3)]
-    assert every.criterion_ <= min(model.criterion_ for model in seeds) + 1e-6
-    if select == "energy":
-        assert every.criterion_ == pytest.approx(every.start_objectives_.min())
 
 
 def test_presets_and_names_of_columns() -> None:
@@ -208,10 +202,8 @@ def test_presets_and_names_of_columns() -> None:
         ({"n_clusters": 0}, "n_clusters"),
         ({"weight": -1.0}, "weight"),
         ({"prototypes": "modes"}, "prototypes"),
-        ({"weight_path": [0.5, 0.2]}, "weight_path"),
-        ({"init": "random"}, "k-means"),
+        ({"init": "rand"}, "k-means"),
         ({"init": np.zeros((2, 4))}, r"\(3, 4\)"),
-        ({"symmetry": "directed"}, "symmetry"),
         ({"n_clusters": 500}, "n_samples=120"),
         ({"bandwidth": 0.0}, "bandwidth"),
         ({"bandwidth": 1e-20}, "bandwidth"),
@@ -244,3 +236,21 @@ def test_probabilities_of_new_points_agree_with_predict(prototypes: Any, by: Any
     found = model.predict_proba(X[80:], by=by)
     np.testing.assert_allclose(found.sum(axis=1), 1)
     np.testing.assert_array_equal(found.argmax(axis=1), model.predict(X[80:], by=by))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_neither_the_unit_nor_the_format_of_the_data_matters(rule: Any) -> None:
+    X = np.random.default_rng(5).normal(size=(80, 3))
+    model, other = (SLK(3, prototypes=rule, n_init=4, random_state=0).fit(scale * X) for scale in (1, 64))
+    np.testing.assert_array_equal(model.labels_, other.labels_)
+    np.testing.assert_allclose(model.assignments_, other.assignments_, atol=1e-6)
+    single = SLK(3, prototypes=rule, n_init=4, random_state=0).fit(X.astype(np.float32))
+    new = X[:9].astype(np.float32)
+    first = single.predict_proba(new)
+    for form in (new.astype(np.float64), np.asfortranarray(new), new.tolist(), pd.DataFrame(new)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.testing.assert_array_equal(single.predict_proba(form), first)
+    np.testing.assert_allclose(
+        model.transform(X), np.linalg.norm(X[:, None] - model.cluster_centers_, axis=2), atol=1e-9
+    )

@@ -42,7 +42,7 @@ def ends_at(rule: Any, graph: SparseGraph, labels: np.ndarray, select: Any) -> E
 
 
 def run(rule: Any, graph: SparseGraph, select: Any, start: torch.Tensor, sweeps: int = 100) -> Ends:
-    problem = Problem(SLK(K, weight=WEIGHT, select=select, tol=1e-5), rule.rows, graph, 1.0)
+    problem = Problem(SLK(K, weight=WEIGHT, select=select), rule.rows, graph, 1.0)
     return problem.ranked(rule, problem.run(rule, start, Sweeps(), updates=sweeps))
 
 

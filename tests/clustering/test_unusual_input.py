@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
-from clustering.methods import METHODS
+from clustering.methods import METHODS, with_known
 
 DAYS = np.datetime64("2020-01-01") + np.arange(60).reshape(20, 3).astype("timedelta64[D]")
 ONE_COLUMN = pd.DataFrame({"a": np.arange(20.0), "when": pd.date_range("2020", periods=20, tz="UTC")})
@@ -43,7 +43,8 @@ def blobs() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 def test_a_column_without_squares_changes_nothing_and_nothing_else_is_refused(name: str) -> None:
     X, truth = blobs()
     for faint in (1e-320, 1e-200):
-        labels = made(METHODS.load(name)).set_params(random_state=0, max_iter=20).fit(np.c_[X, faint * X[:, 0]]).labels_
+        model = with_known(made(METHODS.load(name)), random_state=0, max_iter=20)
+        labels = model.fit(np.c_[X, faint * X[:, 0]]).labels_
         assert len(set(zip(labels, truth, strict=True))) == 2
     with pytest.raises(InputError, match="only values whose squares"):
         made(METHODS.load(name)).fit(1e-320 * X)

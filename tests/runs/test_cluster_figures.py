@@ -118,6 +118,4 @@ def test_movements_are_those_of_the_run(drawn):
 def test_titles_say_what_differs():
     configs = parse(ClusterConfig, ["method=slk_means,slk_byproduct_as_published", "weight=0.5,1"])
     assert method_titles(configs)[:2] == ["SLK-Means, weight=0.5", "SLK-Means, weight=1.0"]
-    paths = parse(ClusterConfig, ["method=slk_mean_shift", "weight_path=null,[0.5]"])
-    assert method_titles(paths) == ["SLK-MS", "SLK-MS, path of weights"]
     assert method_titles(configs[2:], leave_out=["weight"]) == ["SLK-BO as published"] * 2

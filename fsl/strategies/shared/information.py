@@ -14,7 +14,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from clustering.optimiser.adam import Adam
 from clustering.optimiser.terms import deformed_log
 
 Moments = Literal["prototypes", "coordinates"]
@@ -122,13 +121,22 @@ class Prototypes:
 
     def fit(self, rate: float, iterations: int, moments: Moments) -> tuple[Tensor, Tensor]:
         """(B, K, S + Q) final probabilities, and (iterations, B) losses before each step."""
-        prototypes = self.start
-        adam = Adam(prototypes, rate, together=moments == "prototypes")
+        prototypes, (first, second, epsilon) = self.start, _ADAM
         values = prototypes.new_zeros(iterations, len(prototypes), dtype=torch.float64)
+        mean, square = torch.zeros_like(prototypes), torch.zeros_like(prototypes)
         for i in range(iterations):
             values[i], gradient = self.value_and_gradient(prototypes)
-            adam.step(gradient)
+            mean.lerp_(gradient, 1 - first)
+            gradient = gradient.square_()
+            # a second moment for all coordinates of a prototype makes the steps equivariant to rotations
+            square.lerp_(gradient.mean(-1, keepdim=True) if moments == "prototypes" else gradient, 1 - second)
+            scale = (square / (1 - second ** (i + 1))).sqrt_().add_(epsilon)
+            prototypes.addcdiv_(mean, scale, value=-rate / (1 - first ** (i + 1)))
         return self.log_probabilities(prototypes).exp(), values
+
+
+_ADAM = 0.9, 0.999, 1e-8
+"""Decay of the two moments, and epsilon (Kingma and Ba 2015). Torch's own Adam has a second moment per entry only."""
 
 
 def fit_products(
@@ -147,7 +155,8 @@ def fit_products(
         rate: Adam's step size.
         iterations: Adam's steps.
     """
-    first, second, epsilon = 0.9, 0.999, 1e-8 / loss.temperature  # the gradient is stored without the temperature
+    first, second, epsilon = _ADAM
+    epsilon /= loss.temperature  # the gradient is stored without the temperature
     rates = rate * _are_apart(products, loss.point_weights)[:, None, None]
     now = torch.stack([start, torch.bmm(start, products)])  # (2, B, K, M)
     mean, gradient = torch.zeros_like(now), torch.empty_like(now)
