@@ -115,7 +115,7 @@ class SLKMeans(PublishedMethod):
             classes = torch.arange(episodes.way, device=labels.device)[:, None]
             one_hot = (joined[:, None] == classes) & episodes.valid[:, None]
             start = prototypes.update(start, one_hot.to(start.dtype), None)
-        clamp = (known, labels)
+        clamp: tuple[Tensor, Tensor] | None = (known, labels)
         if published:  # support points have their class at the start only
             clamp = None if valid is None else (~valid, labels)
         unlabelled = episodes.named and not bool(episodes.support_one_hot.sum(dim=1).all())

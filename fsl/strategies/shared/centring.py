@@ -45,4 +45,5 @@ def leading(features: Tensor, dimensions: int) -> Tensor:
         directions = torch.linalg.eigh(torch.bmm(features.mT, features)).eigenvectors
         return torch.bmm(features, directions[:, :, -dimensions:])
     values, vectors = torch.linalg.eigh(torch.bmm(features, features.mT))
-    return vectors[:, :, -dimensions:] * values[:, None, -dimensions:].clamp_min(0).sqrt()
+    scores: Tensor = vectors[:, :, -dimensions:] * values[:, None, -dimensions:].clamp_min(0).sqrt()
+    return scores
