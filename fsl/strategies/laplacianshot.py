@@ -41,7 +41,8 @@ class LaplacianShot(PublishedMethod):
             influence of the graph is weight times neighbours; where that product exceeds 2, the neighbours outvote the
             prototypes. The papers tune it on validation tasks from 0.1 to 1.5, with 2 neighbours besides the query
             itself, and use 0.7 for most 1-shot settings. None decreases it with the number of shots n, because
-            prototypes improve with n: 1.6 / (1 + (n / 16)^2) / neighbours.
+            prototypes improve with n: 1.6 / (1 + (n / 16)^2) / neighbours; with a directed graph, divided by neighbours
+            + 1, since public codes count the query itself.
         neighbours: k of the kNN graph, without the query itself (Table 4.1 uses 3, including the query).
         graph: symmetrisation of the kNN graph. A "directed" graph, as published, has no objective: its steps are those
             of the papers, without a guard.
@@ -112,7 +113,7 @@ class LaplacianShot(PublishedMethod):
     def _terms(self, episodes: Episodes) -> list[Laplacian]:
         weight: float | Tensor | None = self.weight
         if weight is None:
-            weight = 1.6 / self.neighbours / (1 + (episodes.shots / 16) ** 2)
+            weight = 1.6 / (self.neighbours + (self.graph == "directed")) / (1 + (episodes.shots / 16) ** 2)
         elif weight == 0:
             return []
         return [Laplacian(self._query_graph(episodes), weight)]
