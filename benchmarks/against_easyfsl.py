@@ -67,7 +67,7 @@ class Match(NamedTuple):
     given: str | None = None
 
 
-PUBLISHED = {"neighbours": 3, "include_self": True, "graph": "directed", "step": "published", "max_iterations": 20}
+PUBLISHED = {"neighbours": 2, "graph": "directed", "max_iterations": 20}
 PLAIN = LaplacianShot(shift=False, rectify=False, weight=0.7, **PUBLISHED)
 RECTIFIED = LaplacianShot(temperature=1.0, weight=0.7, **PUBLISHED)
 TIM = partial(easyfsl.TIM, fine_tuning_steps=50, cross_entropy_weight=0.1, temperature=15.0)

@@ -52,12 +52,12 @@ class Arcs:
         return DenseGraph(symmetrised(self.found[0].to(dtype), symmetry), symmetric=symmetry != "directed")
 
 
-def nearest_arcs(points: Points, k: int, *, include_self: bool = False, valid: Tensor | None = None) -> Arcs:
+def nearest_arcs(points: Points, k: int, *, valid: Tensor | None = None) -> Arcs:
     """Arcs from every point to its k nearest neighbours; for the arguments see `neighbour_graph`."""
     if isinstance(points, Features):
-        return Arcs(nearest_neighbours(points.values, k - include_self, valid=valid))
+        return Arcs(nearest_neighbours(points.values, k, valid=valid))
     squared = squared_pairwise(points)
-    return Arcs((nearest(squared, k - include_self, valid=valid), squared))
+    return Arcs((nearest(squared, k, valid=valid), squared))
 
 
 def neighbour_graph(
@@ -66,24 +66,21 @@ def neighbour_graph(
     *,
     first: int = 0,
     symmetry: Symmetry = "average",
-    include_self: bool = False,
     valid: Tensor | None = None,
 ) -> Graph:
     """The kNN graph of each problem, with weights 0/1 before symmetrisation (thesis section 4.1).
 
     Args:
         points: points of B problems; any displacement of them is ignored.
-        k: number of neighbours, not counting the point itself; all others if there are fewer.
+        k: number of neighbours, not counting the point itself (which public codes count, and then drop); all others if
+            there are fewer.
         first: index of the first point of the graph.
         symmetry: see `Symmetry`. Only a symmetric graph has an objective; "directed" is what the public code does.
-        include_self: whether to count the point itself among its k neighbours and then drop it, as the public code
-            does, which leaves k - 1 neighbours.
         valid: (B, N) bool, False for padded points, which get no arcs.
     """
-    real = k - include_self
     if isinstance(points, Features):
-        return nearest_arcs(Features(points.values[:, first:]), real, valid=valid).graph(symmetry, points.values.dtype)
-    return DenseGraph.of_points(points, real, symmetry, first=first, valid=valid)
+        return nearest_arcs(Features(points.values[:, first:]), k, valid=valid).graph(symmetry, points.values.dtype)
+    return DenseGraph.of_points(points, k, symmetry, first=first, valid=valid)
 
 
 def similarity_graph(

@@ -92,14 +92,15 @@ def on_published_graph(name: str, strategy: Any) -> Any:
     Raises:
         InputError: the strategy has no graph.
     """
-    published = {"graph": "directed", "include_self": True, "step": "published"}
     fields = {field.name for field in dataclasses.fields(strategy)} if dataclasses.is_dataclass(strategy) else set()
-    if not published.keys() <= fields:
+    if not {"graph", "neighbours"} <= fields:
         raise InputError(
-            f"the audit directed_with_self requires a strategy with a neighbour graph (fields {', '.join(published)}), "
-            f"which {name} does not have; omit the audit or the strategy"
+            f"the audit directed_with_self needs a strategy with a neighbour graph (fields graph, neighbours), which "
+            f"{name} does not have; omit the audit or the strategy"
         )
-    return dataclasses.replace(strategy, **published)
+    if strategy.neighbours < 2:
+        raise InputError(f"the audit directed_with_self leaves {name} no neighbour besides the point itself")
+    return dataclasses.replace(strategy, graph="directed", neighbours=strategy.neighbours - 1)
 
 
 def best_permutation_accuracy(predicted: Tensor, labels: Tensor, way: int, query_mask: Tensor | None = None) -> Tensor:

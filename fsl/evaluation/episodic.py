@@ -86,21 +86,21 @@ def evaluate(
         )
     predict = _predictor(_trainable(bank), strategies, torch.device(device), failures, pictures)
 
-    def work(part: Tasks) -> dict[str, _Scores]:
+    def work(part: Tasks) -> dict[str, Evaluation]:
         answers = predict(strategies, part)
         audited = {
             audit: AUDITS[audit](strategies, _labels(answers), part, lambda *other: _labels(predict(*other)))
             for audit in audits
         }
         return {
-            name: _Scores.of(answer, part, bank, {audit: of[name] for audit, of in audited.items() if name in of})
+            name: _scored(answer, part, bank, {audit: of[name] for audit, of in audited.items() if name in of})
             for name, answer in answers.items()
         }
 
     on = torch.device(device).type
     slow = any(getattr(strategy, "needs_images", False) for strategy in strategies.values())
     usual = 1 if slow else BATCHES.get(on, BATCHES["cuda"])
-    scores: dict[str, list[_Scores]] = {name: [] for name in strategies}
+    scores: dict[str, list[Evaluation]] = {name: [] for name in strategies}
     sums, done = dict.fromkeys(strategies, 0.0), 0
     with progress.track("evaluating", total) as advance:
         for part, results in _each(work, _batches(blocks, batch or usual, bank), parallel=on == "cpu"):
@@ -112,7 +112,7 @@ def evaluate(
                 sums[name] += float(results[name].accuracies.sum())
             done += len(part)
             advance(len(part), **{name: sums[name] / done for name in going})
-    return {name: _evaluation(scores[name], bank.class_names) for name in going}
+    return {name: Evaluation.joined(scores[name]) for name in going}
 
 
 def _trainable(bank: FeatureBank) -> FeatureBank:
@@ -217,8 +217,8 @@ def _checked(name: str, strategy: Strategy, episodes: Episodes) -> Predictions:
 
 
 def _each(
-    work: Callable[[Tasks], dict[str, "_Scores"]], batches: Iterator[Tasks], *, parallel: bool
-) -> Iterator[tuple[Tasks, dict[str, "_Scores"]]]:
+    work: Callable[[Tasks], dict[str, Evaluation]], batches: Iterator[Tasks], *, parallel: bool
+) -> Iterator[tuple[Tasks, dict[str, Evaluation]]]:
     """Apply `work` to each batch, in order.
 
     On the CPU, the tensors of a batch are too small for several cores, so each core processes its own batches. The
@@ -254,47 +254,19 @@ def _is_large(tasks: Tasks) -> bool:
     return tasks.support.shape[1] + tasks.query.shape[1] > LARGEST_GRAM
 
 
-class _Scores(NamedTuple):
-    """Scores of a strategy on a batch of b tasks.
-
-    Attributes:
-        right: (b, Q) which queries are predicted rightly, without padded ones; kept for a task alone.
-        accuracies, iterations: (b,) of the tasks.
-        by_class: (2, C) number of queries of each class of the split, and of right ones.
-        trace, seconds: see `_Answer`.
-        audits: (b,) values of each audit.
-    """
-
-    right: Tensor | None
-    accuracies: Tensor
-    iterations: Tensor
-    by_class: Tensor
-    trace: Tensor | None
-    seconds: float
-    audits: Mapping[str, Tensor]
-
-    @classmethod
-    def of(cls, answer: _Answer, tasks: Tasks, bank: FeatureBank, audits: Mapping[str, Tensor]) -> "_Scores":
-        mask = torch.ones_like(tasks.query, dtype=torch.bool) if tasks.query_mask is None else tasks.query_mask
-        right = (answer.labels == tasks.query_labels) & mask
-        classes = bank.labels[tasks.query]
-        by_class = [torch.bincount(classes[which], minlength=len(bank.class_names)) for which in (mask, right)]
-        alone = right[mask] if len(tasks) == 1 else None
-        accuracies = right.sum(1).double() / mask.sum(1)
-        return cls(alone, accuracies, answer.iterations, torch.stack(by_class), answer.trace, answer.seconds, audits)
-
-
-def _evaluation(parts: Sequence[_Scores], class_names: tuple[str, ...]) -> Evaluation:
-    """The evaluation of a strategy from its scores on consecutive batches."""
-    first, accuracies = parts[0], torch.cat([part.accuracies for part in parts])
-    asked, right = torch.stack([part.by_class for part in parts]).sum(dim=0).numpy()
+def _scored(answer: _Answer, tasks: Tasks, bank: FeatureBank, audits: Mapping[str, Tensor]) -> Evaluation:
+    """The scores of a strategy on a batch of tasks."""
+    mask = torch.ones_like(tasks.query, dtype=torch.bool) if tasks.query_mask is None else tasks.query_mask
+    right = (answer.labels == tasks.query_labels) & mask
+    classes = bank.labels[tasks.query]
+    asked, answered = (torch.bincount(classes[which], minlength=len(bank.class_names)) for which in (mask, right))
     return Evaluation(
-        accuracies.numpy(),
-        torch.cat([part.iterations for part in parts]).numpy(),
-        ClassScores(asked, right),
-        class_names,
-        first.right.numpy() if first.right is not None and len(accuracies) == 1 else None,
-        None if first.trace is None else first.trace.numpy(),
-        {audit: torch.cat([part.audits[audit] for part in parts]).numpy() for audit in first.audits},
-        sum(part.seconds for part in parts) / len(accuracies),
+        (right.sum(1).double() / mask.sum(1)).numpy(),
+        answer.iterations.numpy(),
+        ClassScores(asked.numpy(), answered.numpy()),
+        bank.class_names,
+        right[mask].numpy() if len(tasks) == 1 else None,
+        None if answer.trace is None else answer.trace.numpy(),
+        {audit: values.numpy() for audit, values in audits.items()},
+        answer.seconds / len(tasks),
     )

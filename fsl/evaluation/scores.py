@@ -91,6 +91,24 @@ class Evaluation:
     audits: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     seconds_per_task: float = math.nan
 
+    @staticmethod
+    def joined(parts: Sequence["Evaluation"]) -> "Evaluation":
+        """The evaluation of all tasks from those of consecutive batches, of which only the first keeps its trace."""
+        first, tasks = parts[0], [len(part.accuracies) for part in parts]
+        return Evaluation(
+            np.concatenate([part.accuracies for part in parts]),
+            np.concatenate([part.iterations for part in parts]),
+            ClassScores(
+                np.sum([part.classes.asked for part in parts], axis=0),
+                np.sum([part.classes.right for part in parts], axis=0),
+            ),
+            first.class_names,
+            first.query_right if sum(tasks) == 1 else None,
+            first.trace,
+            {audit: np.concatenate([part.audits[audit] for part in parts]) for audit in first.audits},
+            float(np.average([part.seconds_per_task for part in parts], weights=tasks)),
+        )
+
     @property
     def accuracy(self) -> float:
         """Mean accuracy over the tasks, in 0..1."""

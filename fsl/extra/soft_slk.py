@@ -18,6 +18,12 @@ from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
 
+MAX_ITERATIONS, TOLERANCE = 100, 1e-4
+"""Maximum number of steps with free proportions, and the relative change of the objective at which they end."""
+
+ROUNDS = 5
+"""Steps with fixed proportions."""
+
 _CALIBRATED = 1 / 6.5
 """Factor of the logits with which the probabilities are approximately calibrated."""
 
@@ -57,9 +63,6 @@ class SoftSLK(Method):
         neighbours: k of the kNN graph, without the point itself.
         shrinkage: strength of the shrinkage of the proportions; 0 disables it. Above 1, balanced queries gain and
             others lose.
-        rounds: steps with fixed proportions.
-        max_iterations: maximum number of steps with free proportions.
-        tolerance: with free proportions, a task stops if the relative change of the objective is below this value.
         text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
             without class names.
     """
@@ -72,9 +75,6 @@ class SoftSLK(Method):
     weight: Annotated[float, AtLeast(0)] = 1.0
     neighbours: Annotated[int, AtLeast(1)] = 3
     shrinkage: Annotated[float, AtLeast(0)] = 0.75
-    rounds: Annotated[int, AtLeast(0)] = 5
-    max_iterations: Annotated[int, AtLeast(1)] = 100
-    tolerance: Annotated[float, AtLeast(0)] = 1e-4
     text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def predict(self, episodes: Episodes) -> Predictions:
@@ -89,12 +89,12 @@ class SoftSLK(Method):
             terms,
             start=torch.softmax(-0.5 * self.beta * episodes.shots.sqrt() * distances - cost, dim=2),
             clamp=episodes.known,
-            max_iterations=self.max_iterations,
-            tolerance=self.tolerance,
+            max_iterations=MAX_ITERATIONS,
+            tolerance=TOLERANCE,
             trace=True,
         )
         assignments = descent.assignments
-        held_rounds = self.rounds if self.shrinkage else 0
+        held_rounds = ROUNDS if self.shrinkage else 0
         if held_rounds:
             queries = episodes.valid[:, first:].to(episodes.dtype)
             sure = torch.softmax(

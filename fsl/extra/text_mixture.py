@@ -16,6 +16,9 @@ from fsl.episodes import Episodes, Predictions, TextUse, points_of
 from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform, unit_features
 
+MAX_ITERATIONS, TOLERANCE = 30, 1e-6
+"""Maximum number of steps, and the relative change of the objective at which they end."""
+
 LARGEST_DIMENSIONS = 18
 """Maximum number of dimensions of the means in the evidence of the class sizes. With K - 1 dimensions for many named
 classes, the evidence outweighs names and images, and all queries join one class."""
@@ -49,8 +52,6 @@ class TextMixture(Method):
             proportions.
         weight: lambda of the Laplacian term; it multiplies the sum over neighbours.
         neighbours: k of the kNN graph, without the point itself.
-        max_iterations: maximum number of steps.
-        tolerance: a task stops if the relative change of the objective is below this value.
     """
 
     text: ClassVar[TextUse] = "required"
@@ -62,8 +63,6 @@ class TextMixture(Method):
     concentration: Annotated[float, Above(0)] = 2.0
     weight: Annotated[float, AtLeast(0)] = 1.0
     neighbours: Annotated[int, AtLeast(1)] = 3
-    max_iterations: Annotated[int, AtLeast(1)] = 30
-    tolerance: Annotated[float, AtLeast(0)] = 1e-6
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective after each step."""
@@ -91,8 +90,8 @@ class TextMixture(Method):
             terms,
             start=start,
             clamp=episodes.known,
-            max_iterations=self.max_iterations,
-            tolerance=self.tolerance,
+            max_iterations=MAX_ITERATIONS,
+            tolerance=TOLERANCE,
             trace=True,
         )
         return Predictions(descent.assignments[:, first:], descent.iterations, descent.trace)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, Within
+from clustering.foundation.parameters import Above, AtLeast
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.linear_heads import Draw, train
 from fsl.strategies.shared.method import Method, PublishedMethod
@@ -28,8 +28,6 @@ class Baseline(Method):
     Attributes:
         transform: per-feature transform; none in the paper.
         learning_rate: step size of the gradient descent.
-        momentum: fraction of the previous step that is kept.
-        dampening: the gradient is multiplied by 1 - dampening before it is added to the momentum.
         weight_decay: weight decay of weights and biases.
         batch: support examples per step.
         epochs: passes over the support.
@@ -40,8 +38,6 @@ class Baseline(Method):
 
     transform: Transform = "UN"
     learning_rate: Annotated[float, Above(0)] = 0.01
-    momentum: Annotated[float, Within(0, 1)] = 0.9
-    dampening: Annotated[float, Within(0, 1)] = 0.9
     weight_decay: Annotated[float, AtLeast(0)] = 0.001
     batch: Annotated[int, AtLeast(1)] = 4
     epochs: Annotated[int, AtLeast(1)] = 100

@@ -11,9 +11,12 @@ from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
 from clustering.optimiser.terms import MixtureEvidence, Scatter
 from fsl.episodes import Episodes, Predictions, TextUse
-from fsl.strategies.paddle import SoftKMeans, beta_by_shots
+from fsl.strategies.paddle import beta_by_shots, soft_clustering
 from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
+
+START_ROUNDS = 5
+"""Rounds of the initial soft K-means, as in the public code."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class BAVARDAGE(Method):
     """Soft K-means with unknown class sizes, for unbalanced queries. The class proportions of the queries have a
     Dirichlet prior, the means a Gaussian prior; both are integrated out.
 
-    After a few rounds of soft K-means, each round computes, with n_k the mass of the queries in class k and N_k the
+    After five rounds of soft K-means, each round computes, with n_k the mass of the queries in class k and N_k the
     mass of all points:
 
         m_k = sum_i y_ik x_i / (prior + N_k),   i over support (its classes known) and queries
@@ -48,8 +51,6 @@ class BAVARDAGE(Method):
         concentration: concentration of the Dirichlet prior; 2 in the public code. Larger values give more equal
             proportions.
         rounds: rounds of the mixture; 5 in the public code.
-        start_beta: factor of the squared distances in the initial soft K-means; 20 in the public code. None is `beta`.
-        start_rounds: rounds of the initial soft K-means; 5 in the public code.
         text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
             without class names.
     """
@@ -61,21 +62,21 @@ class BAVARDAGE(Method):
     prior: Annotated[float, Above(0)] = 1.0
     concentration: Annotated[float, Above(0)] = 2.0
     rounds: Annotated[int, AtLeast(1)] = 5
-    start_beta: Annotated[float, Above(0)] | None = None
-    start_rounds: Annotated[int, AtLeast(1)] = 5
     text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective of the mixture, including its start."""
         episodes = episodes.transformed(self.transform)
-        start = SoftKMeans(
-            transform=self.transform,
-            beta=self.start_beta or self.beta,
-            rounds=self.start_rounds,
+        beta = beta_by_shots(episodes) if self.beta is None else self.beta
+        start = soft_clustering(
+            episodes,
+            episodes.points,
+            beta,
+            weight=0,
+            rounds=START_ROUNDS,
             tolerance=0,
             text_weight=self.text_weight,
-        ).predict(episodes)
-        beta = beta_by_shots(episodes) if self.beta is None else self.beta
+        )
         support = episodes.support_one_hot.mT
         valid = None if episodes.query_mask is None else episodes.query_mask[:, None].to(episodes.dtype)
         terms: list[Term] = [
@@ -85,14 +86,13 @@ class BAVARDAGE(Method):
             ),
         ]
         descent = descend(
-            episodes.with_text(torch.zeros_like(start.probabilities), self.text_weight),
+            episodes.with_text(torch.zeros_like(start.assignments), self.text_weight),
             terms,
-            start=start.probabilities,
+            start=start.assignments,
             clamp=episodes.padding,
             step="published",  # the terms are concave, so no guard is needed
             max_iterations=self.rounds,
             tolerance=0,
             trace=True,
         )
-        first = 0 if start.iterations is None else start.iterations
-        return Predictions(descent.assignments, first + descent.iterations, descent.trace)
+        return Predictions(descent.assignments, start.iterations + 1 + descent.iterations, descent.trace)

@@ -1,20 +1,20 @@
 """LaplacianShot (Ziko, Dolz, Granger and Ben Ayed 2020; chapter 4 of the thesis)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
-from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.neighbourhood import neighbour_graph, similarity_graph
-from clustering.optimiser.descent import Step, descend
+from clustering.optimiser.descent import descend
 from clustering.optimiser.points import Points, squared_distances
 from clustering.optimiser.terms import Graph, Laplacian
 from fsl.episodes import Episodes, Predictions, TextUse
-from fsl.strategies.shared.method import Method, Variant
+from fsl.strategies.shared.method import PublishedMethod
 from fsl.strategies.shared.rectification import rectified_means
 from fsl.transforms import Transform
 
@@ -23,15 +23,17 @@ FEW_SHOTS = 10
 
 
 @dataclass(frozen=True)
-class LaplacianShot(Method):
+class LaplacianShot(PublishedMethod):
     """Nearest prototype with Laplacian regularisation: neighbouring queries are encouraged to have the same class
     (thesis eqs. 4.4 and 4.12).
 
     Minimises <Y, a> + <Y, log Y> - (weight / 2) <Y, W Y> over the queries' assignments Y, where a_qk is the squared
     distance to the prototype of class k and W is the kNN graph of the queries.
 
-    The defaults are the correct form. `as_published` is the form of the public code: its graph is directed, and its
-    update does not minimise an objective.
+    The defaults are the correct form. `as_published` is the form of the public code, which produced the tables of the
+    thesis: its graph is directed, and its update does not minimise an objective. The public code shifts the queries
+    only if it rectifies prototypes. Its stopping rule uses a quantity with twice the weight of the graph, which its
+    update does not minimise; here the stopping rule uses R.
 
     Attributes:
         transform: per-feature transform.
@@ -39,10 +41,11 @@ class LaplacianShot(Method):
             influence of the graph is weight times neighbours; where that product exceeds 2, the neighbours outvote the
             prototypes. The papers tune it on validation tasks from 0.1 to 1.5, with 2 neighbours besides the query
             itself, and use 0.7 for most 1-shot settings. None decreases it with the number of shots n, because
-            prototypes improve with n: 1.6 / (1 + (n / 16)^2) / neighbours.
+            prototypes improve with n: 1.6 / (1 + (n / 16)^2) / neighbours; with a directed graph, divided by neighbours
+            + 1, since public codes count the query itself.
         neighbours: k of the kNN graph, without the query itself (Table 4.1 uses 3, including the query).
-        graph: symmetrisation of the kNN graph; "directed" requires step="published".
-        include_self: count the query among its own k neighbours, as published, which leaves k - 1 others.
+        graph: symmetrisation of the kNN graph. A "directed" graph, as published, has no objective: its steps are those
+            of the papers, without a guard.
         similarity: weights of the kNN graph: "binary", 0 or 1, or "gaussian", exp(-d^2 / s^2) for neighbours at
             distance d, with the median s of these distances.
         shift: shift the queries so that their mean equals the support's (section 4.3.4). This assumes equal class
@@ -53,62 +56,36 @@ class LaplacianShot(Method):
             for 20 shots.
         temperature: factor of the cosine in the rectification weights.
         variant: of the rectification: "corrected", or "published", where the prototype of an uncertain class is shorter
-            and support points join their predicted class, see `fsl.strategies.shared.rectification`.
-        classified: classify the "shifted" queries, or the "original" ones with prototypes that were rectified with the
-            shifted queries (public code of the alpha-TIM benchmark, Veilleux et al. 2021).
-        step: "monotone" or "published", see `clustering.optimiser.descent.descend`.
+            and support points join their predicted class, see `fsl.strategies.shared.rectification`. "alpha_tim" is the
+            public code of the alpha-TIM benchmark (Veilleux et al. 2021), which then classifies the queries where they
+            were before the shift.
         max_iterations: maximum number of steps.
-        tolerance: a task stops if the relative change of the objective is below this value; None: never,
-            if step="published".
+        tolerance: a task stops if the relative change of the objective is below this value; None: never.
         text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
             without class names. None: min(1, 0.1 / n) with n labelled examples per class.
     """
 
     text: ClassVar[TextUse] = "optional"
+    published: ClassVar[Mapping[str, Any]] = {
+        "weight": 0.7,
+        "rectify": True,
+        "graph": "directed",
+        "variant": "published",
+        "max_iterations": 20,
+    }
 
     transform: Transform = "CL2N"
     weight: Annotated[float, AtLeast(0)] | None = None
     neighbours: Annotated[int, AtLeast(1)] = 2
     graph: Symmetry = "average"
-    include_self: bool = False
     similarity: Literal["binary", "gaussian"] = "binary"
     shift: bool = True
     rectify: bool | None = None
     temperature: Annotated[float, Above(0)] = 10.0
-    variant: Variant = "corrected"
-    classified: Literal["shifted", "original"] = "shifted"
-    step: Step = "monotone"
+    variant: Literal["corrected", "published", "alpha_tim"] = "corrected"
     max_iterations: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
     text_weight: Annotated[float, AtLeast(0)] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.graph == "directed" and self.step == "monotone":
-            raise InputError(
-                "LaplacianShot: the monotone step minimises an objective, which a directed graph does not have; "
-                "set graph=average, or step=published"
-            )
-
-    @classmethod
-    def as_published(cls, **changes: Any) -> "LaplacianShot":
-        """The settings of the public code, which produced the tables of the thesis.
-
-        The public code shifts the queries only if it rectifies prototypes. Its stopping rule uses a quantity with twice
-        the weight of the graph, which its update does not minimise; here the stopping rule uses R.
-        """
-        published = {
-            "weight": 0.7,
-            "neighbours": 3,
-            "rectify": True,
-            "shift": changes.get("rectify", True),
-            "graph": "directed",
-            "include_self": True,
-            "variant": "published",
-            "step": "published",
-            "max_iterations": 20,
-        }
-        return cls(**{**published, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective."""
@@ -117,16 +94,16 @@ class LaplacianShot(Method):
         prototypes = episodes.class_means
         which = episodes.shots < FEW_SHOTS if self.rectify is None else torch.full_like(episodes.shots, self.rectify)
         if bool(which.any()):
-            form: Any = {"divisor": "count", "joins": "predicted"} if self.variant == "published" else {}
+            form: Any = {} if self.variant == "corrected" else {"divisor": "count", "joins": "predicted"}
             rectified = rectified_means(episodes, points, temperature=self.temperature, **form)
             prototypes = torch.where(which.bool(), rectified, prototypes)
-        if self.classified == "original" and self.shift:
+        if self.variant == "alpha_tim" and self.shift:
             points, prototypes = episodes.points, episodes.unshifted(prototypes)
         descent = descend(
             self._cost(episodes, points, prototypes),
             self._terms(episodes),
             clamp=episodes.padding,
-            step=self.step,
+            step="published" if self.graph == "directed" else "monotone",
             max_iterations=self.max_iterations,
             tolerance=self.tolerance,
             trace=True,
@@ -136,7 +113,7 @@ class LaplacianShot(Method):
     def _terms(self, episodes: Episodes) -> list[Laplacian]:
         weight: float | Tensor | None = self.weight
         if weight is None:
-            weight = 1.6 / self.neighbours / (1 + (episodes.shots / 16) ** 2)
+            weight = 1.6 / (self.neighbours + (self.graph == "directed")) / (1 + (episodes.shots / 16) ** 2)
         elif weight == 0:
             return []
         return [Laplacian(self._query_graph(episodes), weight)]
@@ -152,17 +129,7 @@ class LaplacianShot(Method):
 
     def _query_graph(self, episodes: Episodes) -> Graph:
         """The kNN graph of the queries; it does not depend on the shift."""
-        first = episodes.support_size
+        of: Any = {"first": episodes.support_size, "symmetry": self.graph, "valid": episodes.query_mask}
         if self.similarity == "gaussian":
-            k = self.neighbours - self.include_self
-            return similarity_graph(
-                episodes.points, k, "gaussian", first=first, symmetry=self.graph, valid=episodes.query_mask
-            )
-        return neighbour_graph(
-            episodes.points,
-            self.neighbours,
-            first=first,
-            symmetry=self.graph,
-            include_self=self.include_self,
-            valid=episodes.query_mask,
-        )
+            return similarity_graph(episodes.points, self.neighbours, "gaussian", **of)
+        return neighbour_graph(episodes.points, self.neighbours, **of)

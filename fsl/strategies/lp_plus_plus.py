@@ -3,7 +3,7 @@ Ayed 2024, "LP++: A Surprisingly Strong Linear Probe for Few-Shot CLIP")."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from torch import Tensor
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Within
 from fsl.episodes import Episodes, Predictions, TextUse
-from fsl.strategies.shared.method import PublishedMethod
+from fsl.strategies.shared.method import PublishedMethod, Variant
 from fsl.transforms import Transform, unit_features
 
 BLEND = 250.0
@@ -19,6 +19,9 @@ BLEND = 250.0
 
 MOMENTUM = 0.9
 """Momentum of the steps in the public code."""
+
+BLEND_EVERY = 10
+"""Steps in w per step in alpha, as in the public code."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +41,16 @@ class LPPlusPlus(PublishedMethod):
 
     Attributes:
         iterations: number of steps in w, up to 10,000.
-        blend_every: steps in w per step in alpha; 10 in the public code.
-        step: "monotone" never increases the loss; "published" are the steps of the public code.
+        variant: "corrected" never increases the loss; "published" has the steps of the public code.
     """
 
     transductive: ClassVar[bool] = False
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
-    published: ClassVar[Mapping[str, Any]] = {"step": "published"}
+    published: ClassVar[Mapping[str, Any]] = {"variant": "published"}
 
     iterations: Annotated[int, Within(1, 10_000)] = 300
-    blend_every: Annotated[int, Within(1, 10_000)] = 10
-    step: Literal["monotone", "published"] = "monotone"
+    variant: Variant = "corrected"
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss after each step.
@@ -82,7 +83,7 @@ class LPPlusPlus(PublishedMethod):
         narrow = examples.shape[1] <= examples.shape[2]
         largest = torch.linalg.eigvalsh(examples @ examples.mT if narrow else examples.mT @ examples)[:, -1:, None]
         small = torch.finfo(examples.dtype).eps  # all examples may be 0
-        published = self.step == "published"
+        published = self.variant == "published"
         step = (4 if published else 2) * number / largest.clamp_min(small)
         blend_step = number / (4 * cosines.square().sum(dim=1).amax(dim=1)[:, None, None].clamp_min(small))
 
@@ -110,7 +111,7 @@ class LPPlusPlus(PublishedMethod):
                 weights, bias = weights - step * speed, bias - step * bias_speed
             else:
                 weights = weights - step * change
-            if iteration % self.blend_every == 0:
+            if iteration % BLEND_EVERY == 0:
                 if not published:  # the public code uses the gradient before the step in w
                     gradient, _ = slope()
                 blend = blend - blend_step * (gradient * cosines).sum(dim=1, keepdim=True)

@@ -1,20 +1,16 @@
 """Heads that compare each query with all support examples: the nearest one (the 1-NN of Wang et al. 2019,
 "SimpleShot"), and Matching Networks (Vinyals, Blundell, Lillicrap, Kavukcuoglu and Wierstra 2016)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import torch
-from torch import Tensor
 
 from clustering.foundation.parameters import Above
+from clustering.lengths import unit_rows
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
-
-_AT_ONCE = 1 << 25
-"""Inner products computed at once for tasks with many points: 128 MiB in float32."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +30,11 @@ class Nearest(Method):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
         episodes = episodes.transformed(self.transform)
-        norms = episodes.support.square().sum(dim=2)[..., None]
-        classes = episodes.support_one_hot.mT
-
-        def head(products: Tensor, _: Tensor) -> Tensor:
-            distances = norms - 2 * products
-            if episodes.support_mask is not None:
-                distances = distances.masked_fill(~episodes.support_mask[..., None], torch.inf)
-            nearest = distances == distances.amin(dim=1, keepdim=True)
-            return torch.bmm(classes, nearest.to(classes.dtype)).clamp_max_(1)
-
-        shares = by_query(episodes, head)
+        distances = torch.cdist(episodes.support, episodes.query)
+        if episodes.support_mask is not None:
+            distances = distances.masked_fill(~episodes.support_mask[..., None], torch.inf)
+        nearest = distances == distances.amin(dim=1, keepdim=True)
+        shares = torch.bmm(episodes.support_one_hot.mT, nearest.to(distances.dtype)).clamp_max_(1)
         return Predictions((shares / shares.sum(dim=1, keepdim=True)).mT)
 
 
@@ -69,27 +59,7 @@ class MatchingNet(Method):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
         episodes = episodes.transformed(self.transform)
-        norms = episodes.support.square().sum(dim=2)[..., None].clamp_min(0).sqrt()
-        classes = episodes.support_one_hot.mT
-
-        def head(products: Tensor, query_norms: Tensor) -> Tensor:
-            lengths = (norms * query_norms[:, None].clamp_min(0).sqrt()).clamp_min(1e-12)
-            logits = self.temperature * products / lengths
-            if episodes.support_mask is not None:
-                logits = logits.masked_fill(~episodes.support_mask[..., None], -torch.inf)
-            return torch.bmm(classes, torch.softmax(logits, dim=1))
-
-        return Predictions(by_query(episodes, head).mT)
-
-
-def by_query(episodes: Episodes, head: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """(B, K, Q) results of a head, from the inner products of support and queries.
-
-    Args:
-        episodes: the tasks.
-        head: function of (B, S, q) inner products and (B, q) squared norms of the queries, which returns (B, K, q). It
-            must treat each query independently, because tasks with many points are processed in parts.
-    """
-    at_once = max(1, _AT_ONCE // (len(episodes.support_labels) * episodes.support_size))
-    parts = torch.split(episodes.query, at_once, dim=1)
-    return torch.cat([head(torch.bmm(episodes.support, part.mT), part.square().sum(2)) for part in parts], dim=2)
+        logits = self.temperature * torch.bmm(unit_rows(episodes.support), unit_rows(episodes.query).mT)
+        if episodes.support_mask is not None:
+            logits = logits.masked_fill(~episodes.support_mask[..., None], -torch.inf)
+        return Predictions(torch.bmm(episodes.support_one_hot.mT, torch.softmax(logits, dim=1)).mT)

@@ -3,21 +3,22 @@ Ayed 2022), and soft K-means itself (Ren et al. 2018, in the form of the PADDLE 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from clustering.foundation.parameters import Above, AtLeast
-from clustering.optimiser.descent import descend
+from clustering.optimiser.descent import Descent, descend
 from clustering.optimiser.objective import Term
 from clustering.optimiser.points import Points, squared_distances
 from clustering.optimiser.terms import ProportionEntropy, Scatter
 from fsl.episodes import Episodes, Predictions, TextUse, points_of
-from fsl.strategies.shared.method import PublishedMethod
+from fsl.strategies.shared.method import PublishedMethod, Variant
 from fsl.transforms import Transform
 
-Scaling = Literal["min-max"] | None
+TOLERANCE = 1e-6
+"""Relative change of the objective at which a task stops."""
 
 _NO_RANGE = 1e-15
 """Ranges below this fraction of the widest channel's range count as 0, because the squared quotients might overflow."""
@@ -47,52 +48,40 @@ class PADDLE(PublishedMethod):
 
     Attributes:
         transform: per-feature transform; UN in the public code.
-        scaling: None, or "min-max", which scales each channel so that the task's queries range from 0 to 1 (public
-            code).
+        variant: "corrected"; or "published", which scales each channel so that the task's queries range from 0 to 1,
+            and takes all rounds.
         beta: factor of the squared distances, an inverse temperature; 1 in the public code. None is 50 times the square
             root of the shots, chosen on validation classes of mini-ImageNet (Conv-4, Conv-6): better prototypes permit
             sharper assignments. With min-max scaling, the squared distances also grow with the number of channels D.
         weight: weight of the entropy of the proportions, times Q: the published lambda divided by the number of
             queries, 75 / 75. 0 is soft K-means.
         rounds: maximum number of rounds; 100 in the paper, up to 1000 in the public configurations.
-        tolerance: a task stops if the relative change of the objective is below this value; 0 continues to rounding
-            precision, None runs all rounds, as published.
         text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
             without class names.
     """
 
     text: ClassVar[TextUse] = "optional"
-    published: ClassVar[Mapping[str, Any]] = {"transform": "UN", "scaling": "min-max", "beta": 1.0, "tolerance": None}
+    published: ClassVar[Mapping[str, Any]] = {"transform": "UN", "variant": "published", "beta": 1.0}
 
     transform: Transform = "CL2N"
-    scaling: Scaling = None
+    variant: Variant = "corrected"
     beta: Annotated[float, Above(0)] | None = None
     weight: Annotated[float, AtLeast(0)] = 1.0
     rounds: Annotated[int, AtLeast(1)] = 100
-    tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
     text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective."""
         episodes = episodes.transformed(self.transform)
-        points = min_max_points(episodes) if self.scaling == "min-max" else episodes.points
-        distances = squared_distances(points, episodes.class_means)[:, :, episodes.support_size :]
-        beta = beta_by_shots(episodes) if self.beta is None else self.beta
-        evidence = episodes.with_text(torch.zeros_like(distances.mT), self.text_weight)
-        start = torch.softmax(-0.5 * beta * distances - evidence.mT, dim=1).mT
-        valid = None if episodes.query_mask is None else episodes.query_mask[:, None].to(episodes.dtype)
-        terms: list[Term] = [Scatter(points, episodes.support_one_hot.mT, valid, beta)]
-        if self.weight > 0:
-            terms.append(ProportionEntropy(self.weight, valid))
-        descent = descend(
-            evidence,
-            terms,
-            start=start,
-            clamp=episodes.padding,
-            step="published",  # the terms are concave: the guard would reject no step, and costs a sixth of the time
-            max_iterations=self.rounds - 1,
-            tolerance=self.tolerance,
-            trace=True,
+        published = self.variant == "published"
+        descent = soft_clustering(
+            episodes,
+            min_max_points(episodes) if published else episodes.points,
+            beta_by_shots(episodes) if self.beta is None else self.beta,
+            weight=self.weight,
+            rounds=self.rounds,
+            tolerance=None if published else TOLERANCE,
+            text_weight=self.text_weight,
         )
         return Predictions(descent.assignments, descent.iterations + 1, descent.trace)
 
@@ -109,6 +98,35 @@ class SoftKMeans(PADDLE):
 
     weight: ClassVar[float] = 0.0  # type: ignore[misc]
     published: ClassVar[Mapping[str, Any]] = {**PADDLE.published, "rounds": 20}
+
+
+def soft_clustering(
+    episodes: Episodes,
+    points: Points,
+    beta: float | Tensor,
+    *,
+    weight: float,
+    rounds: int,
+    tolerance: float | None,
+    text_weight: float,
+) -> Descent:
+    """The assignments of `PADDLE` after these rounds, of which the first is the start of the descent."""
+    distances = squared_distances(points, episodes.class_means)[:, :, episodes.support_size :]
+    evidence = episodes.with_text(torch.zeros_like(distances.mT), text_weight)
+    valid = None if episodes.query_mask is None else episodes.query_mask[:, None].to(episodes.dtype)
+    terms: list[Term] = [Scatter(points, episodes.support_one_hot.mT, valid, beta)]
+    if weight > 0:
+        terms.append(ProportionEntropy(weight, valid))
+    return descend(
+        evidence,
+        terms,
+        start=torch.softmax(-0.5 * beta * distances - evidence.mT, dim=1).mT,
+        clamp=episodes.padding,
+        step="published",  # the terms are concave: the guard would reject no step, and costs a sixth of the time
+        max_iterations=rounds - 1,
+        tolerance=tolerance,
+        trace=True,
+    )
 
 
 def min_max_points(episodes: Episodes) -> Points:

@@ -56,7 +56,7 @@ class PTMAP(Method):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the last transport plan."""
         episodes = episodes.transformed(self.transform)
-        return self.predict_from(episodes, centred(episodes, episodes.points, self.centring))
+        return self.predict_from(episodes, points_of(centred(episodes, episodes.features, self.centring)))
 
     def predict_from(self, episodes: Episodes, points: Points) -> Predictions:
         """Class probabilities from points that are already transformed and centred."""
@@ -96,7 +96,7 @@ class BPA(PTMAP):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: PT-MAP's last transport."""
         episodes = episodes.transformed(self.transform)
-        points, valid = centred(episodes, episodes.points, self.centring), episodes.valid
+        points, valid = points_of(centred(episodes, episodes.features, self.centring)), episodes.valid
         plan = self.affinities(points, valid)
         plan = plan / plan.amax(dim=(1, 2), keepdim=True).clamp_min(1e-12) + torch.diag_embed(valid.to(plan.dtype))
         return self.predict_from(episodes, points_of(plan))
@@ -156,7 +156,7 @@ class ProtoLP(PTMAP):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the last transport plan."""
         episodes = episodes.transformed(self.transform)
-        points = centred(episodes, leading(episodes.points, self.dimensions), self.centring)
+        points = points_of(centred(episodes, leading(episodes.features, self.dimensions), self.centring))
         support = episodes.support_one_hot.mT
         queries = episodes.valid[:, episodes.support_size :].to(episodes.dtype)
         prototypes = episodes.class_means

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.neighbourhood import Arcs, nearest_arcs
@@ -26,6 +25,8 @@ from fsl.transforms import Transform
 Kind = Literal["means", "modes", "points"]
 SWEEPS: dict[Variant, tuple[int, float]] = {"corrected": (100, 1e-6), "published": (600, 1e-7)}
 """Maximum number of sweeps of an outer step, and the relative change of the objective at which they end."""
+TOLERANCE = 1e-4
+"""Relative change of the objective at which a task stops, from the third outer step on, as in the public code."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class SLKMeans(PublishedMethod):
             0.3 was best on validation classes of mini-ImageNet (Conv-4), for means and for modes.
         neighbours: k of the kNN graph of support and queries, also used for sigma, without the point itself (3 in
             journal section 6.4, whose code counts the point).
-        graph: symmetrisation of the kNN graph; "directed" requires step="published".
-        include_self: count the point among its own k neighbours, as published, which leaves k - 1 others.
+        graph: symmetrisation of the kNN graph. A "directed" graph, as published, has no objective: its sweeps are those
+            of the papers, without a guard.
         shift: shift the queries so that their mean equals the support's (journal section 6.4). This assumes equal class
             proportions in both.
         beta: factor of a, an inverse temperature. At 1, as in the papers, the costs of the classes differ so little
@@ -65,10 +66,8 @@ class SLKMeans(PublishedMethod):
             with its assignments as weights ("soft", journal eqs. 18 and 20). For unit-length features, soft assignments
             are almost uniform, and the means almost equal.
         variant: "corrected", or the "published" start, support labels and width of the modes' kernel, see above.
-        step: rule of the sweeps, "monotone" or "published", see `clustering.optimiser.descent.descend`.
-        max_iterations: maximum number of outer steps (100 in the public code).
-        tolerance: a task stops if the relative change of the objective is below this value, from the third step on
-            (1e-4 in the public code). It also stops if its prototypes do not change.
+        max_iterations: maximum number of outer steps (100 in the public code). A task stops if its objective or its
+            prototypes do not change.
         text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
             without class names. None: min(1, 0.1 beta / n) with n labelled examples per class.
     """
@@ -76,34 +75,22 @@ class SLKMeans(PublishedMethod):
     text: ClassVar[TextUse] = "optional"
     prototypes: ClassVar[Kind] = "means"
     published: ClassVar[Mapping[str, Any]] = {
+        "neighbours": 2,
         "graph": "directed",
-        "include_self": True,
         "beta": 1.0,
         "variant": "published",
-        "step": "published",
     }
 
     transform: Transform = "CL2N"
     weight: Annotated[float, AtLeast(0)] = 0.3
     neighbours: Annotated[int, AtLeast(1)] = 3
     graph: Symmetry = "average"
-    include_self: bool = False
     shift: bool = True
     beta: Annotated[float, Above(0)] = 10.0
     members: Members = "hard"
     variant: Variant = "corrected"
-    step: Step = "monotone"
     max_iterations: Annotated[int, AtLeast(1)] = 100
-    tolerance: Annotated[float, AtLeast(0)] = 1e-4
     text_weight: Annotated[float, AtLeast(0)] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.weight > 0 and self.graph == "directed" and self.step == "monotone":
-            raise InputError(
-                f"{type(self).__name__}: the monotone step minimises an objective, which a directed graph does not "
-                "have; set graph=average, or step=published"
-            )
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the iterations are outer steps, the trace holds R after each of them."""
@@ -111,48 +98,54 @@ class SLKMeans(PublishedMethod):
         points = episodes.shifted_points if self.shift else episodes.points
         if isinstance(points, Gram):  # the products of shifted points are computed once, which is cheaper
             points = Gram(points.pairwise())
-        valid = None if episodes.support_mask is None and episodes.query_mask is None else episodes.valid
-        prototypes: kinds.Prototypes = kinds.Means(points, self.beta)
+        padded = episodes.support_mask is not None or episodes.query_mask is not None
+        valid = episodes.valid if padded else None
         arcs = None
         if self.weight > 0 or self.prototypes != "means":
-            arcs = nearest_arcs(points, self.neighbours, include_self=self.include_self, valid=valid)
-        if arcs is not None and self.prototypes != "means":
-            kind = kinds.ByProductModes if self.prototypes == "points" else kinds.Modes
-            prototypes = kind(points, self._variance(episodes, points, arcs), self.beta)
+            arcs = nearest_arcs(points, self.neighbours, valid=valid)
+        prototypes = self._prototypes(episodes, points, arcs)
         published, (max_sweeps, sweep_tolerance) = self.variant == "published", SWEEPS[self.variant]
         double = self.weight > 0 and sweep_tolerance < 1e-6  # below the resolution of float32
         terms = []
         if self.weight > 0 and arcs is not None:
             terms.append(Laplacian(arcs.graph(self.graph, torch.float64 if double else episodes.dtype), self.weight))
-        support = torch.zeros_like(episodes.valid)
-        support[:, : episodes.support_size] = True
-        labels = pad(episodes.support_labels, (0, episodes.query_size))
-        start = episodes.class_means
-        unlabelled = episodes.named and not bool(episodes.support_one_hot.sum(dim=1).all())
-        if episodes.named and self.text_weight != 0:
-            none = start.new_zeros(len(start), episodes.query_size, episodes.way)
-            evidence = episodes.with_text(none, self.text_weight, self.beta)
-            prototypes = kinds.WithCost(prototypes, pad(evidence.mT, (episodes.support_size, 0)))
+        start, (known, labels) = episodes.class_means, episodes.known
         if published:
-            joined = torch.where(support, labels, prototypes.cost(start).min(dim=1).indices)
+            joined = torch.where(known, labels, prototypes.cost(start).min(dim=1).indices)
             classes = torch.arange(episodes.way, device=labels.device)[:, None]
             one_hot = (joined[:, None] == classes) & episodes.valid[:, None]
             start = prototypes.update(start, one_hot.to(start.dtype), None)
-        clamped = ~episodes.valid if published else support | ~episodes.valid
+        clamp: tuple[Tensor, Tensor] | None = (known, labels)
+        if published:  # support points have their class at the start only
+            clamp = None if valid is None else (~valid, labels)
+        unlabelled = episodes.named and not bool(episodes.support_one_hot.sum(dim=1).all())
+        step: Step = "published" if self.graph == "directed" else "monotone"
         result = alternate(
             prototypes,
             start,
             terms,
-            clamp=None if published and valid is None else (clamped, labels),
-            hint=(support, labels) if published else None,
+            clamp=clamp,
+            hint=(known, labels) if published else None,
             valid=valid,
             members=self.members,
             empty="keep" if unlabelled else "rollback",
-            sweeps=Sweeps(self.step, max_sweeps, sweep_tolerance, warm=not published, double=double),
+            sweeps=Sweeps(step, max_sweeps, sweep_tolerance, warm=not published, double=double),
             max_iterations=self.max_iterations,
-            tolerance=self.tolerance,
+            tolerance=TOLERANCE,
         )
         return Predictions(result.assignments[:, episodes.support_size :], result.iterations, result.trace)
+
+    def _prototypes(self, episodes: Episodes, points: Points, arcs: Arcs | None) -> kinds.Prototypes:
+        """The rule that updates the prototypes, with the class names' evidence in its cost of the queries."""
+        prototypes: kinds.Prototypes = kinds.Means(points, self.beta)
+        if arcs is not None and self.prototypes != "means":
+            kind = kinds.ByProductModes if self.prototypes == "points" else kinds.Modes
+            prototypes = kind(points, self._variance(episodes, points, arcs), self.beta)
+        if not episodes.named or self.text_weight == 0:
+            return prototypes
+        none = episodes.query.new_zeros(len(episodes.query), episodes.query_size, episodes.way)
+        evidence = episodes.with_text(none, self.text_weight, self.beta)
+        return kinds.WithCost(prototypes, pad(evidence.mT, (episodes.support_size, 0)))
 
     def _variance(self, episodes: Episodes, points: Points, arcs: Arcs) -> Tensor:
         """(B, 1, 1) sigma^2, the mean squared distance to the neighbours (journal eq. 29); infinite if all points are
@@ -210,8 +203,6 @@ class KMeans(SLKMeans):
     weight: ClassVar[float] = 0.0  # type: ignore[misc]
     neighbours: ClassVar[int] = 3  # type: ignore[misc]
     graph: ClassVar[Symmetry] = "average"  # type: ignore[misc]
-    include_self: ClassVar[bool] = False  # type: ignore[misc]
-    step: ClassVar[Step] = "monotone"  # type: ignore[misc]
     published: ClassVar[Mapping[str, Any]] = {"variant": "published"}
 
     beta: Annotated[float, Above(0)] = 1.0
@@ -224,7 +215,6 @@ class KModes(SLKMS):
 
     weight: ClassVar[float] = 0.0  # type: ignore[misc]
     graph: ClassVar[Symmetry] = "average"  # type: ignore[misc]
-    step: ClassVar[Step] = "monotone"  # type: ignore[misc]
-    published: ClassVar[Mapping[str, Any]] = {"include_self": True, "variant": "published"}
+    published: ClassVar[Mapping[str, Any]] = {"neighbours": 2, "variant": "published"}
 
     beta: Annotated[float, Above(0)] = 1.0

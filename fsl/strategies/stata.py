@@ -3,14 +3,13 @@ Test-Time Adaptation of Vision-Language Models")."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, Within
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.lengths import unit_rows
-from clustering.optimiser.descent import Step
 from clustering.sphere import on_sphere
 from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.gaussians import (
@@ -21,7 +20,7 @@ from fsl.strategies.shared.gaussians import (
     alternate_gaussians,
     first_means,
 )
-from fsl.strategies.shared.method import PublishedMethod
+from fsl.strategies.shared.method import PublishedMethod, Variant
 from fsl.strategies.transclip import neighbour_term
 from fsl.transforms import Transform, unit_features
 
@@ -38,40 +37,27 @@ class StatA(PublishedMethod):
     with few queries thus stay near its name, so a batch with few of the named classes does little harm.
 
     The defaults are the correct form, whose objective never increases: means are maximum a posteriori on the sphere,
-    with the mass sum_q z_qk of a class. `as_published` is the public code: n_k is the number of queries whose likeliest
-    class is k, and a mean is unit(beta_k unit(m_k) + (1 - beta_k) t_k) with beta_k = n_k / (alpha + n_k).
+    with the mass sum_q z_qk of a class. In the "published" variant, that of the public code, n_k is the number of
+    queries whose likeliest class is k, a mean is unit(beta_k unit(m_k) + (1 - beta_k) t_k) with beta_k = n_k / (alpha +
+    n_k), and 10 rounds have unguarded sweeps.
 
     Attributes:
         text_weight: lambda, weight of -log yhat.
         alpha: weight of the anchor, in points.
         support_weight: weight of a labelled point in the statistics, relative to a query.
         neighbours: k of the kNN graph, without the point itself.
-        means: means that minimise the objective on the "sphere", or "published".
-        step: rule of the sweeps, "monotone" or "published", see `clustering.optimiser.descent.descend`.
-        sweeps: maximum number of sweeps per round.
-        rounds: maximum number of rounds.
-        tolerance: a task stops if the relative change of the objective is below this value; None runs all rounds
-            (public code).
+        variant: "corrected" or "published", see above.
     """
 
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
-    published: ClassVar[Mapping[str, Any]] = {
-        "means": "published",
-        "step": "published",
-        "rounds": 10,
-        "tolerance": None,
-    }
+    published: ClassVar[Mapping[str, Any]] = {"variant": "published"}
 
     text_weight: Annotated[float, AtLeast(0)] = 1.0
     alpha: Annotated[float, Above(0)] = 1.0
     support_weight: Annotated[float, Above(0)] = 1.0
     neighbours: Annotated[int, AtLeast(1)] = 3
-    means: Literal["sphere", "published"] = "sphere"
-    step: Step = "monotone"
-    sweeps: Annotated[int, Within(1, 1000)] = 5
-    rounds: Annotated[int, Within(1, 1000)] = 50
-    tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
+    variant: Variant = "corrected"
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective after each round."""
@@ -84,13 +70,10 @@ class StatA(PublishedMethod):
             [neighbour_term(episodes, self.neighbours)],
             lambda old, moments: self._update(old, moments, anchor, pooled),
             text_weight=self.text_weight,
-            step=self.step,
-            sweeps=self.sweeps,
-            rounds=self.rounds,
-            tolerance=self.tolerance,
+            published=self.variant == "published",
             support_weight=self.support_weight,
             penalty=lambda gaussians: self.alpha * WEIGHT * _divergence(gaussians, anchor, pooled),
-            hard_counts=self.means == "published",
+            hard_counts=self.variant == "published",
         )
 
     def _pooled(self, episodes: Episodes, anchor: Tensor) -> Tensor:
@@ -104,7 +87,7 @@ class StatA(PublishedMethod):
     def _update(self, old: Gaussians, moments: Moments, anchor: Tensor, pooled: Tensor) -> Gaussians:
         trust = moments.counts / (self.alpha + moments.counts)  # beta
         averages = moments.averages(otherwise=anchor)
-        if self.means == "published":
+        if self.variant == "published":
             means = unit_rows(torch.lerp(anchor, unit_rows(averages), trust))
         else:
             means = on_sphere(torch.lerp(anchor, averages, trust), 1 / old.variances)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -11,7 +11,7 @@ from clustering.foundation.parameters import Above, AtLeast
 from clustering.optimiser.points import Points
 from clustering.optimiser.pseudo_labels import adm
 from fsl.episodes import Episodes, Predictions
-from fsl.strategies.shared.method import PublishedMethod
+from fsl.strategies.shared.method import PublishedMethod, Variant
 from fsl.transforms import Transform
 
 
@@ -32,7 +32,7 @@ class TIMADM(PublishedMethod):
 
     If the features of a task are close together, as L2N features after a ReLU may be, the prototypes move far away from
     them, the steps become too long, the loss jumps up, and a few classes get all queries (with a Conv-4 on
-    mini-ImageNet, the accuracy dropped from 47 to 31 %). The guarded step therefore checks the loss at every tenth
+    mini-ImageNet, the accuracy dropped from 47 to 31 %). The corrected form therefore checks the loss at every tenth
     step: if it has increased, the task returns to the previous check and halves its step size from then on. Other tasks
     are not affected.
 
@@ -43,11 +43,11 @@ class TIMADM(PublishedMethod):
         marginal: weight of the entropy of the mean query; 1 in the public code.
         conditional: weight of the queries' mean entropy; 0.1 in the public code.
         iterations: pairs of steps; 150 in the public code. 0 is SimpleShot.
-        step: "guarded" as described above, or "published", without checks of the loss.
+        variant: "corrected", with the checks of the loss described above, or "published", without.
     """
 
     assumes_balance: ClassVar[bool] = True
-    published: ClassVar[Mapping[str, Any]] = {"transform": "L2N", "step": "published"}
+    published: ClassVar[Mapping[str, Any]] = {"transform": "L2N", "variant": "published"}
 
     transform: Transform = "CL2N"
     temperature: Annotated[float, Above(0)] = 15.0
@@ -55,7 +55,7 @@ class TIMADM(PublishedMethod):
     marginal: Annotated[float, AtLeast(0)] = 1.0
     conditional: Annotated[float, AtLeast(0)] = 0.1
     iterations: Annotated[int, AtLeast(0)] = 150
-    step: Literal["guarded", "published"] = "guarded"
+    variant: Variant = "corrected"
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss at each check. A step costs one product with the
@@ -69,7 +69,7 @@ class TIMADM(PublishedMethod):
         guard = _Guard()
         for step in range(self.iterations):
             log_p = self._log_probabilities(points, prototypes)
-            if self.step == "guarded" and step % _CHECK_INTERVAL == 0:
+            if self.variant == "corrected" and step % _CHECK_INTERVAL == 0:
                 prototypes, log_p = guard.check(prototypes, log_p, self._loss(log_p, labelled, query))
             q = adm(log_p.mT, marginal=self.marginal, conditional=self.conditional, weights=counting).mT
             members = torch.addcmul(labelled, q, query, out=q)
@@ -78,7 +78,7 @@ class TIMADM(PublishedMethod):
             new = members.sub_(old).addcmul_(old.sum(2, keepdim=True), prototypes).div_(mass)
             prototypes = new if guard.length is None else torch.lerp(prototypes, new, guard.length)
         log_p = self._log_probabilities(points, prototypes)
-        if self.step == "guarded":
+        if self.variant == "corrected":
             _, log_p = guard.check(prototypes, log_p, self._loss(log_p, labelled, query))
         return Predictions(
             probabilities=log_p[:, :, first:].exp().mT,

@@ -10,15 +10,11 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.parameters import Above, AtLeast
-from clustering.optimiser.points import Gram
+from clustering.optimiser.points import Features
 from fsl.episodes import Episodes, Predictions
-from fsl.strategies.shared.information import InformationLoss, Moments, Prototypes, fit_products
+from fsl.strategies.shared.information import InformationLoss, Moments, fit_coefficients, fit_coordinates
 from fsl.strategies.shared.method import PublishedMethod
 from fsl.transforms import Transform
-
-_CACHED = 1 << 19
-"""Feature values or inner products processed at once: 2 MiB, the size of a core's cache. Each step reads them once or
-twice."""
 
 
 @dataclass(frozen=True)
@@ -81,25 +77,19 @@ class TIMGD(PublishedMethod):
             conditional=self.conditional if conditional is None else conditional,
             alpha=alpha,
         )
-        tasks, size, dimension = len(support), support.shape[2] + query.shape[2], episodes.dimension
-        points = episodes.points if self.moments == "prototypes" else None
-        by_products = isinstance(points, Gram) and 2 * dimension > size
-        at_once = tasks if support.is_cuda else max(1, _CACHED // (size * (size if by_products else dimension)))
-        fitted = []
-        for start in range(0, tasks, at_once):
-            block = slice(start, start + at_once)
-            part, rate = loss.select(block), self.learning_rate
-            if by_products and isinstance(points, Gram):
-                products, means = points.values[block], episodes.class_means[block]
-                fitted.append(fit_products(part, products, means, dimension, rate, self.iterations))
-            else:
-                fitted.append(Prototypes(part, episodes.features[block]).fit(rate, self.iterations, self.moments))
-        probabilities, traces = (torch.cat(parts, dim=-i) for i, parts in enumerate(zip(*fitted, strict=True)))
-        return Predictions(
-            probabilities=probabilities[:, :, episodes.support_size :].mT,
-            iterations=torch.full((tasks,), self.iterations, dtype=torch.int64, device=support.device),
-            trace=traces,
-        )
+        if self.moments == "prototypes":
+            points, dimension = episodes.points, episodes.dimension
+            if points.squared_norms.shape[1] > 2 * dimension:
+                points = Features(episodes.features)
+            fitted = fit_coefficients(
+                loss, points, episodes.class_means, dimension, self.learning_rate, self.iterations
+            )
+        else:
+            means = torch.bmm(episodes.class_means, episodes.features)
+            fitted = fit_coordinates(loss, episodes.features, means, self.learning_rate, self.iterations)
+        probabilities, trace = fitted
+        iterations = torch.full((len(trace.T),), self.iterations, dtype=torch.int64, device=trace.device)
+        return Predictions(probabilities[:, :, episodes.support_size :].mT, iterations, trace)
 
 
 @dataclass(frozen=True)

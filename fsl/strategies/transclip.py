@@ -8,10 +8,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import AtLeast, Within
+from clustering.foundation.parameters import AtLeast
 from clustering.graphs.neighbourhood import similarity_graph
 from clustering.lengths import unit_rows
-from clustering.optimiser.descent import Step
 from clustering.optimiser.terms import Laplacian
 from clustering.sphere import on_sphere
 from fsl.episodes import Episodes, Predictions, TextUse, points_of
@@ -25,6 +24,9 @@ from fsl.strategies.shared.gaussians import (
 )
 from fsl.strategies.shared.method import PublishedMethod
 from fsl.transforms import Transform
+
+FLOOR = 1e-10
+"""Constant that the public code adds to yhat inside the logarithm."""
 
 
 @dataclass(frozen=True)
@@ -54,43 +56,20 @@ class TransCLIP(PublishedMethod):
             validation images.
         start: first means of classes without support: the "text" features, or the mean of the eight most "confident"
             queries (public code).
-        means: means that minimise the objective on the "sphere", or "published": normalised weighted means.
-        determinant: whether the log-likelihood contains the log-determinant of the covariance.
-        alignment: "aligned", or "published": the public code computes the graph of support and queries in this order,
-            and multiplies it with the assignments of queries and support in that order.
-        step: rule of the sweeps, "monotone" or "published", see `clustering.optimiser.descent.descend`.
-        sweeps: maximum number of sweeps per round.
-        floor: constant added to yhat inside the logarithm; 1e-10 in the public code.
-        rounds: maximum number of rounds, up to 1,000.
-        tolerance: a task stops if the relative change of the objective is below this value; None runs all rounds
-            (public code).
+        variant: "corrected", or "published": normalised weighted means, no log-determinant, 10 rounds of unguarded
+            sweeps, and the graph of support and queries in this order multiplied with the assignments of queries and
+            support in that order. "aligned" is the public code with its graph in the order of the assignments.
     """
 
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
-    published: ClassVar[Mapping[str, Any]] = {
-        "start": "confident",
-        "means": "published",
-        "determinant": False,
-        "alignment": "published",
-        "step": "published",
-        "rounds": 10,
-        "tolerance": None,
-        "floor": 1e-10,
-    }
+    published: ClassVar[Mapping[str, Any]] = {"start": "confident", "variant": "published"}
 
     text_weight: Annotated[float, AtLeast(0)] | None = None
     neighbours: Annotated[int, AtLeast(1)] = 3
     gamma: Annotated[float, AtLeast(0)] = 0.02
     start: Start = "text"
-    means: Literal["sphere", "published"] = "sphere"
-    determinant: bool = True
-    alignment: Literal["aligned", "published"] = "aligned"
-    step: Step = "monotone"
-    sweeps: Annotated[int, Within(1, 1000)] = 5
-    rounds: Annotated[int, Within(1, 1000)] = 50
-    tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
-    floor: Annotated[float, AtLeast(0)] = 0.0
+    variant: Literal["corrected", "published", "aligned"] = "corrected"
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective after each round."""
@@ -101,24 +80,22 @@ class TransCLIP(PublishedMethod):
         if text_weight is None:
             text_weight = 1 - 0.5 * episodes.labelled.to(episodes.dtype)
         means = first_means(episodes, self.start)
+        corrected = self.variant == "corrected"
         return alternate_gaussians(
             episodes,
             Gaussians(means, torch.full_like(means[:, :1], 1 / episodes.dimension)),
-            [neighbour_term(episodes, self.neighbours, misaligned=self.alignment == "published")],
+            [neighbour_term(episodes, self.neighbours, misaligned=self.variant == "published")],
             self._update,
             text_weight=text_weight,
-            step=self.step,
-            sweeps=self.sweeps,
-            rounds=self.rounds,
-            tolerance=self.tolerance,
-            floor=self.floor,
+            published=not corrected,
+            floor=0.0 if corrected else FLOOR,
             support_weight=50 * self.gamma * queries / shots.clamp_min(1),
-            determinant=self.determinant,
+            determinant=corrected,
         )
 
     def _update(self, old: Gaussians, moments: Moments) -> Gaussians:
         averages = moments.averages(otherwise=old.means)
-        means = unit_rows(averages) if self.means == "published" else on_sphere(averages, 1 / old.variances)
+        means = on_sphere(averages, 1 / old.variances) if self.variant == "corrected" else unit_rows(averages)
         variances = moments.scatter(means).sum(dim=1, keepdim=True) / moments.mass.sum(dim=1, keepdim=True)
         return Gaussians(means, variances.clamp_min(SMALLEST_VARIANCE))
 

@@ -32,7 +32,7 @@ class ZLaP(Method):
     class names. If the queries are from a few of the named classes, the method loses many points.
 
     Attributes:
-        neighbours: number of nearest images, including the image itself, which gets no arc (public code).
+        neighbours: number of nearest images, without the image itself; 5 with it in the public code.
         texts: number of nearest class names.
         power: exponent of the similarities of images and class names.
         alpha: weight of the neighbours' labels, below 1.
@@ -41,7 +41,7 @@ class ZLaP(Method):
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
 
-    neighbours: Annotated[int, AtLeast(1)] = 5
+    neighbours: Annotated[int, AtLeast(1)] = 4
     texts: Annotated[int, AtLeast(1)] = 5
     power: Annotated[float, AtLeast(0)] = 5.0
     alpha: Annotated[float, AtLeast(0)] = 0.3
@@ -76,7 +76,7 @@ class ZLaP(Method):
         """The graph of class names, support and queries, in this order."""
         images, ways = episodes.features, episodes.way
         valid = None if bool(episodes.valid.all()) else episodes.valid
-        near = nearest_neighbours(images, self.neighbours - 1, valid=valid, unit=True)
+        near = nearest_neighbours(images, self.neighbours, valid=valid, unit=True)
         cosines = torch.bmm(images, text.mT).clamp_min_(0)
         best = cosines.topk(min(self.texts, ways), dim=2)
         indices = torch.cat([near.indices + ways * near.present, best.indices], dim=2)

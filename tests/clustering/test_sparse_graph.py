@@ -44,15 +44,12 @@ def two_graphs(x: torch.Tensor, k: int, **options: typing.Any) -> tuple[SparseGr
     points=st.integers(1, 9),
     k=st.integers(1, 12),
     symmetry=st.sampled_from(SYMMETRIES),
-    include_self=st.booleans(),
     pad=st.booleans(),
 )
-def test_it_is_the_dense_graph(
-    seed: int, points: int, k: int, symmetry: Symmetry, include_self: bool, pad: bool
-) -> None:
+def test_it_is_the_dense_graph(seed: int, points: int, k: int, symmetry: Symmetry, pad: bool) -> None:
     x = draw(seed, points=points)
     valid = torch.rand(3, points, generator=torch.Generator().manual_seed(seed)) < 0.7 if pad else None
-    sparse, dense = two_graphs(x, k, symmetry=symmetry, include_self=include_self, valid=valid)
+    sparse, dense = two_graphs(x, k, symmetry=symmetry, valid=valid)
     assert sparse.symmetric == dense.symmetric
     weights = dense.weights if valid is None else dense.weights * (valid[:, :, None] & valid[:, None])
     assert torch.equal(as_matrix(sparse), weights)

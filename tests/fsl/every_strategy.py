@@ -14,7 +14,7 @@ MARGIN = 1e-5
 """Queries whose two best probabilities are closer than this may go either way by rounding."""
 
 
-PUBLISHED = {"transclip": {"alignment": "aligned"}}
+PUBLISHED = {"transclip": {"variant": "aligned"}}
 """Settings of published forms whose errors the checks would find: the graph of TransCLIP's public code is misaligned if
 there is a support, so the result depends on the order of queries. `test_class_names.py` compares it with an oracle."""
 

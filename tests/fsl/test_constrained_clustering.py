@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
 from fsl.strategies import slk
 from fsl.strategies.simpleshot import SimpleShot
@@ -18,7 +17,7 @@ from tests.oracles import fewshot_loops as oracle
 from tests.oracles.small_tasks import draw
 
 KINDS = {SLKMeans: "means", SLKMS: "modes", SLKBO: "points", KMeans: "means", KModes: "modes"}
-NOT_OF_THE_LOOPS = {"text_weight", "transform", "step", "max_iterations", "tolerance", "variant"}
+NOT_OF_THE_LOOPS = {"text_weight", "transform", "max_iterations", "variant"}
 PUBLISHED = {"clamp": "start", "first": "prototypes", "warm_start": False, "sigma_rule": "published"}
 
 
@@ -56,37 +55,39 @@ shared = {
     "weight": st.floats(0.1, 1),
     "neighbours": st.integers(1, 4),
     "graph": st.sampled_from(["average", "union", "mutual", "directed"]),
-    "include_self": st.booleans(),
     "shift": st.booleans(),
     "beta": st.sampled_from([0.5, 1.0, 3.0]),
     "variant": st.sampled_from(["corrected", "published"]),
-    "max_iterations": st.integers(1, 4),
+    "max_iterations": st.integers(1, 3),  # from the third step on, a task may stop
 }
 members = st.sampled_from(["hard", "soft"])
 numbers = st.sampled_from([1, 40])  # of one sweep it shows where it started
-plain = [name for name in shared if name not in ("weight", "neighbours", "graph", "include_self")]
-published_sweeps: dict[str, Any] = {"step": "published", "tolerance": 0.0}
+plain = [name for name in shared if name not in ("weight", "neighbours", "graph")]
+
+
+def unrejected(options: dict[str, Any]) -> dict[str, Any]:
+    """The options; with a symmetric graph, with so small a weight that the guard rejects no sweep."""
+    scale = 1 if options["graph"] == "directed" else 8 * options["neighbours"]
+    return {**options, "weight": options["weight"] / scale}
 
 
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries({**shared, "members": members}), sweeps=numbers)
 def test_slk_means_agrees_with_loops(seed: int, options: dict[str, Any], sweeps: int) -> None:
-    agrees(SLKMeans(**options, **published_sweeps), draw(seed), sweeps)
+    agrees(SLKMeans(**unrejected(options)), draw(seed), sweeps)
 
 
 @settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries({**shared, "members": members}), sweeps=numbers)
 def test_slk_ms_agrees_with_loops(seed: int, options: dict[str, Any], sweeps: int) -> None:
-    options["neighbours"] += options["include_self"]  # or there is no neighbour for sigma
     # Of three shots: the mean of a class of two points is a saddle of its density, which rounding leaves either way.
-    agrees(SLKMS(**options, **published_sweeps), draw(seed, shot=3), sweeps)
+    agrees(SLKMS(**unrejected(options)), draw(seed, shot=3), sweeps)
 
 
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries(shared), sweeps=numbers)
 def test_slk_bo_agrees_with_loops(seed: int, options: dict[str, Any], sweeps: int) -> None:
-    options["neighbours"] += options["include_self"]
-    agrees(SLKBO(**options, **published_sweeps), draw(seed), sweeps)
+    agrees(SLKBO(**unrejected(options)), draw(seed), sweeps)
 
 
 @settings(deadline=None, max_examples=5)
@@ -95,11 +96,8 @@ def test_slk_bo_agrees_with_loops(seed: int, options: dict[str, Any], sweeps: in
     options=st.fixed_dictionaries({**{name: shared[name] for name in plain}, "members": members}),
 )
 def test_kmeans_and_kmodes_agree_with_loops(seed: int, options: dict[str, Any]) -> None:
-    agrees(KMeans(**options, tolerance=0.0), draw(seed))
-    agrees(KModes(**options, tolerance=0.0), draw(seed, shot=3))
-
-
-SLK = pytest.mark.parametrize("kind", [SLKMeans, SLKMS, SLKBO])
+    agrees(KMeans(**options), draw(seed))
+    agrees(KModes(**options), draw(seed, shot=3))
 
 
 def test_by_product_modes_move_though_the_support_is_clamped() -> None:
@@ -114,16 +112,9 @@ def test_a_class_that_loses_its_members_takes_the_step_back() -> None:
     support = torch.tensor([[[0.0, 0.0], [0.2, 0.0], [5.0, 5.0]]])
     query = torch.tensor([[[0.1, 0.0], [0.1, 0.1], [5.0, 5.1], [0.05, 0.0]]])
     episodes = Episodes(support, torch.tensor([[0, 1, 2]]), query, 3)
-    strategy = SLKMeans.as_published(transform="UN", shift=False, weight=50.0, neighbours=5)
+    strategy = SLKMeans.as_published(transform="UN", shift=False, weight=50.0, neighbours=4)
     found = strategy.predict(episodes)
     assert bool(found.probabilities.isfinite().all())
     assert int(found.iterations) == 1
     expected = SimpleShot(transform="UN").predict(episodes)
     assert torch.equal(found.labels, expected.labels)
-
-
-@SLK
-def test_a_directed_graph_has_no_objective_to_descend(kind: Any) -> None:
-    with pytest.raises(InputError, match=f"{kind.__name__}.*graph=average"):
-        kind(graph="directed")
-    assert kind(graph="directed", weight=0).graph == "directed"

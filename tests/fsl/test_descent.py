@@ -31,7 +31,7 @@ FIELDS: Mapping[Any, dict[str, Any]] = {
     SLKMeans: soft,
     SLKMS: soft,
     SoftSLK: {"beta": betas, "weight": weights, "support_weight": st.sampled_from([0.3, 3.0])},
-    PADDLE: {"weight": weights, "scaling": st.sampled_from([None, "min-max"]), "tolerance": st.just(0.0)},
+    PADDLE: {"weight": weights, "variant": st.sampled_from(["corrected", "published"])},
     BAVARDAGE: {
         "beta": betas,
         "prior": st.sampled_from([0.1, 10.0]),
@@ -41,8 +41,8 @@ FIELDS: Mapping[Any, dict[str, Any]] = {
 }
 names = st.sampled_from([0.1, 1.0, 5.0, 20.0])
 OF_NAMES: Mapping[Any, dict[str, Any]] = {
-    TransCLIP: {"text_weight": names, "tolerance": st.just(0.0)},
-    StatA: {"text_weight": names, "alpha": names, "tolerance": st.just(0.0)},
+    TransCLIP: {"text_weight": names},
+    StatA: {"text_weight": names, "alpha": names},
     TextMixture: {"text_weight": names, "weight": names},
     EMDirichlet: {"weight": names},
     LaplacianShot: {"text_weight": names, "weight": names, "similarity": st.just("gaussian"), "graph": graphs},

@@ -25,8 +25,9 @@ draw = functools.partial(small_tasks.draw, batch=2, queries=7, dim=4)
 )
 def test_it_agrees_with_loops(seed: int, weight: float, rounds: int, scale: bool) -> None:
     episodes = draw(seed)
-    options: dict[str, Any] = {"transform": "UN", "scaling": "min-max" if scale else None, "beta": 1.0}
-    strategy = PADDLE(weight=weight, rounds=rounds, tolerance=0, **options)
+    rounds = rounds if scale else min(rounds, 3)  # from the third on, a task may stop
+    options: dict[str, Any] = {"transform": "UN", "variant": "published" if scale else "corrected", "beta": 1.0}
+    strategy = PADDLE(weight=weight, rounds=rounds, **options)
     found = strategy.predict(episodes)
     assert found.trace is not None
     for i, labels in enumerate(episodes.support_labels.tolist()):
@@ -39,7 +40,7 @@ def test_it_agrees_with_loops(seed: int, weight: float, rounds: int, scale: bool
         objective = torch.tensor(objectives, dtype=torch.float64)[: len(steps)]
         torch.testing.assert_close(steps - steps[0], objective - objective[0], atol=1e-7, rtol=0)
     if weight == 0:
-        soft = SoftKMeans(rounds=rounds, tolerance=0, **options).predict(episodes)
+        soft = SoftKMeans(rounds=rounds, **options).predict(episodes)
         torch.testing.assert_close(soft.probabilities, found.probabilities)
 
 

@@ -16,7 +16,6 @@ def cluster(
     weight: float = 0.0,
     neighbours: int = 3,
     graph: str = "average",
-    include_self: bool = False,
     sigma_rule: str = "mean",
     shift: bool = True,
     beta: float = 1.0,
@@ -38,7 +37,7 @@ def cluster(
     arcs = np.zeros((n, n))
     for p in range(n):
         others = sorted((q for q in range(n) if q != p), key=lambda q: (((x[p] - x[q]) ** 2).sum(), q))
-        for q in others[: neighbours - 1 if include_self else neighbours]:
+        for q in others[:neighbours]:
             arcs[p, q] = 1
     squares = [((x[p] - x[q]) ** 2).sum() for p in range(n) for q in range(n) if arcs[p, q]]
     variance = sum(squares) / (5 * n) if sigma_rule == "published" else np.mean(squares) if squares else 0.0

@@ -38,16 +38,14 @@ def laplacianshot(
     weight: float,
     neighbours: int,
     graph: str,
-    include_self: bool,
     shift: bool,
     rectify: bool,
     temperature: float,
-    published: bool,
-    classified: str,
+    variant: str,
     iterations: int,
 ) -> Array:
     """Assignments (Q, K) after a fixed number of unguarded updates."""
-    original = query
+    original, published = query, variant != "corrected"
     if shift:
         query = query + (support.mean(0) - query.mean(0))
     prototypes = [np.mean([s for s, y in zip(support, labels, strict=True) if y == k], axis=0) for k in range(way)]
@@ -70,14 +68,14 @@ def laplacianshot(
                 continue
             scale = members[k] if published else mass[k]
             prototypes[k] = sums[k] / scale
-    if classified == "original":
+    if variant == "alpha_tim":
         query = original
     n = len(query)
     cost = np.array([[((q - m) ** 2).sum() for m in prototypes] for q in query])
     W = np.zeros((n, n))
     for p in range(n):
         others = sorted((q for q in range(n) if q != p), key=lambda q: (((query[p] - query[q]) ** 2).sum(), q))
-        for q in others[: neighbours - 1 if include_self else neighbours]:
+        for q in others[:neighbours]:
             W[p, q] = 1
     if graph == "average":
         W = (W + W.T) / 2

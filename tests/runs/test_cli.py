@@ -144,7 +144,7 @@ def test_a_dry_run_shows_config_and_plan_and_makes_nothing(evaluated, results, c
         ("evaluate results=a,b", "results"),
         ("evaluate beta=-1 strategy=simpleshot", "beta above 0"),
         ("evaluate transform=zscore", "transform CL2N"),
-        ("evaluate strategy=laplacianshot graph=directed", "graph published"),
+        ("evaluate strategy=laplacianshot graph=complete", "graph directed"),
         ("evaluate shot=0", "shot at least 1"),
         ("evaluate shot=null", "shot an integer"),
         ("evaluate way=1", "way at least 2"),

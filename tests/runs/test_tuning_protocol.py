@@ -44,7 +44,11 @@ PAPERS = [
     ("typed", "protocol", "expected"),
     [
         ("strategy=laplacianshot", None, PAPERS),
-        ("strategy=laplacianshot_as_published", None, PAPERS),
+        (
+            "strategy=laplacianshot_as_published",  # whose code counts the point itself
+            None,
+            [("base", 500, {"neighbours": (2, 4, 9)}, {"weight": 1.0}), PAPERS[1]],
+        ),
         ("strategy=rectified_prototypes tuning=papers", None, []),  # tuned, it would become laplacianshot
         ("strategy=laplacianshot_as_published", NOT_TUNED, []),
         ("strategy=laplacianshot_as_published", OWN, [("validation", 7, {"weight": (2.0, 3.0)}, {})]),

@@ -1,12 +1,11 @@
 """Preprocessing of a task's points: centring, which removes the shift between tasks, and dimension reduction (PT-MAP,
-Hu et al. 2021; iLPC, Lazarou et al. 2021; protoLP, Zhu and Koniusz 2023). Both use inner products if available."""
+Hu et al. 2021; iLPC, Lazarou et al. 2021; protoLP, Zhu and Koniusz 2023)."""
 
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from clustering.optimiser.points import Features, Gram, Points
 from fsl.episodes import Episodes
 
 Centring = Literal["apart", "together"] | None
@@ -14,55 +13,37 @@ Centring = Literal["apart", "together"] | None
 mean ("together"), or none."""
 
 
-def centred(episodes: Episodes, points: Points, centring: Centring) -> Points:
+def centred(episodes: Episodes, features: Tensor, centring: Centring) -> Tensor:
     """Subtract the means and scale to unit length. Zero vectors stay zero; padded rows become zero.
 
     Args:
-        episodes: the tasks of the points; padded points are excluded from the means.
-        points: (B, S + Q) points, not shifted.
+        episodes: the tasks; padded points are excluded from the means.
+        features: (B, S + Q, D) features of their points.
         centring: see `Centring`.
     """
-    valid = episodes.valid.to(episodes.dtype)[..., None]
-    groups = valid
-    if centring == "apart":
-        first = torch.arange(valid.shape[1], device=valid.device)[:, None] < episodes.support_size
-        groups = valid * torch.cat([first, ~first], dim=1)
-    means = (groups / groups.sum(dim=1, keepdim=True)).mT  # (B, groups, M)
-    before = points.squared_norms
-    if isinstance(points, Features):
-        values = points.values
-        if centring is not None:
-            values = torch.baddbmm(values, groups, torch.bmm(means, values), alpha=-1)
-        return Features(values * _unit(values.square().sum(2), before, valid[..., 0])[..., None])
-    products = points.pairwise()
+    valid = episodes.valid.to(features.dtype)[..., None]
+    before = features.square().sum(dim=2, keepdim=True)
     if centring is not None:
-        # (I - U H) G (I - U H)^T for groups U and means H equals G - V U^T - U V^T, with V = `along`.
-        along = torch.bmm(products, means.mT)
-        along = along - 0.5 * torch.bmm(groups, torch.bmm(means, along))
-        products = torch.baddbmm(products, torch.cat([along, groups], 2), torch.cat([groups, along], 2).mT, alpha=-1)
-    scale = _unit(products.diagonal(dim1=1, dim2=2), before, valid[..., 0])
-    return Gram(products * scale[:, :, None] * scale[:, None, :])
+        first = torch.arange(valid.shape[1], device=valid.device)[:, None] < episodes.support_size
+        groups = valid * torch.cat([first, ~first], dim=1) if centring == "apart" else valid
+        means = torch.bmm((groups / groups.sum(dim=1, keepdim=True)).mT, features)
+        features = torch.baddbmm(features, groups, means, alpha=-1)
+    squared = features.square().sum(dim=2, keepdim=True)
+    # The norm of a point at the mean is only rounding error.
+    lowest = 32 * torch.finfo(squared.dtype).eps * before
+    return features * torch.where(squared > lowest, squared.clamp_min(1e-24).rsqrt(), 0.0) * valid
 
 
-def leading(points: Points, dimensions: int) -> Points:
-    """Project the points on the leading right singular vectors of their (uncentred) matrix.
+def leading(features: Tensor, dimensions: int) -> Tensor:
+    """Project (B, M, D) features on the leading right singular vectors of their (uncentred) matrix.
 
     Tasks with at most `dimensions` points do not change, except for a rotation.
     """
-    if isinstance(points, Features):
-        if min(points.values.shape[1:]) <= dimensions:
-            return points
-        directions = torch.linalg.eigh(torch.bmm(points.values.mT, points.values)).eigenvectors
-        return Features(torch.bmm(points.values, directions[:, :, -dimensions:]))
-    products = points.pairwise()
-    if products.shape[1] <= dimensions:
-        return points
-    values, vectors = torch.linalg.eigh(products)
-    weighted = vectors[:, :, -dimensions:] * values[:, None, -dimensions:].clamp_min(0).sqrt()
-    return Gram(torch.bmm(weighted, weighted.mT))
-
-
-def _unit(squared: Tensor, before: Tensor, valid: Tensor) -> Tensor:
-    """1 / norm; 0 for padded rows, and for points whose norm after centring is only rounding error."""
-    lowest = 32 * torch.finfo(squared.dtype).eps * before
-    return torch.where(squared > lowest, squared.clamp_min(1e-24).rsqrt(), 0.0) * valid
+    if min(features.shape[1:]) <= dimensions:
+        return features
+    if features.shape[1] > features.shape[2]:
+        directions = torch.linalg.eigh(torch.bmm(features.mT, features)).eigenvectors
+        return torch.bmm(features, directions[:, :, -dimensions:])
+    values, vectors = torch.linalg.eigh(torch.bmm(features, features.mT))
+    scores: Tensor = vectors[:, :, -dimensions:] * values[:, None, -dimensions:].clamp_min(0).sqrt()
+    return scores

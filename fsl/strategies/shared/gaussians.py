@@ -8,13 +8,22 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from clustering.lengths import unit_rows
-from clustering.optimiser.descent import Step, descend
+from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
 from fsl.episodes import Episodes, Predictions
 from fsl.transforms import unit_features
 
 WEIGHT = 1 / 50
 """Weight of the log-likelihood of a query in the objective, as in the public code of TransCLIP."""
+
+SWEEPS = 5
+"""Maximum number of sweeps per round."""
+
+PUBLISHED_ROUNDS, ROUNDS = 10, 50
+"""Number of rounds of the public codes, and maximum number of others."""
+
+TOLERANCE = 1e-6
+"""Relative change of the objective at which a task stops."""
 
 CONFIDENT = 8
 """Number of queries per class from which the public code computes the first means."""
@@ -114,10 +123,7 @@ def alternate_gaussians(
     update: Callable[[Gaussians, Moments], Gaussians],
     *,
     text_weight: float | Tensor,
-    step: Step,
-    sweeps: int,
-    rounds: int,
-    tolerance: float | None,
+    published: bool,
     floor: float = 0.0,
     support_weight: float | Tensor = 1.0,
     determinant: bool = True,
@@ -135,9 +141,8 @@ def alternate_gaussians(
         terms: terms over support and queries, support first.
         update: new Gaussians from the current ones and the moments of the classes.
         text_weight: lambda, weight of the log-probabilities by class names; a number or (B, 1, 1).
-        step: rule of the sweeps, see `descend`.
-        sweeps, rounds: maximum number of sweeps per round, and of rounds.
-        tolerance: a task stops if the relative change of the objective is below this value; None runs all rounds.
+        published: 10 rounds of unguarded sweeps, as in the public codes; otherwise guarded sweeps until the objective
+            changes by less than `TOLERANCE`, in at most `ROUNDS` rounds.
         floor: constant added to the probabilities by class names inside the logarithm.
         support_weight: c_i of a support point; a number or (B, 1).
         determinant: whether the log-likelihood contains the log-determinant.
@@ -159,16 +164,16 @@ def alternate_gaussians(
     active = torch.ones(len(points), dtype=torch.bool, device=points.device)
     iterations = active.new_zeros(len(points), dtype=torch.int64)
     before = torch.full_like(active, torch.inf, dtype=torch.float64)
-    for last in [False] * rounds + [True]:
+    for last in [False] * (PUBLISHED_ROUNDS if published else ROUNDS) + [True]:
         cost = gaussians.cost(points, determinant=determinant)
         descent = descend(
             torch.addcmul(text_cost, cost, weights[..., None], value=WEIGHT),
             terms,
             start=assignments,
             clamp=episodes.known,
-            step=step,
-            max_iterations=sweeps,
-            tolerance=None if step == "published" else 1e-7,
+            step="published" if published else "monotone",
+            max_iterations=SWEEPS,
+            tolerance=None if published else 1e-7,
         )
         del cost
         assignments = torch.where(active[:, None, None], descent.assignments, assignments)
@@ -177,8 +182,8 @@ def alternate_gaussians(
         iterations += active
         if last:
             break
-        if tolerance is not None:
-            active = active & ~((before - objective).abs() <= tolerance * objective.abs())
+        if not published:
+            active = active & ~((before - objective).abs() <= TOLERANCE * objective.abs())
             if not bool(active.any()):
                 break
         before = objective

@@ -7,13 +7,14 @@ With p_ik = softmax_k(-(temperature / 2) ||x_i - w_k||^2) and pbar the mean of p
 where H is Shannon's entropy, or Tsallis' entropy of order alpha for alpha-TIM (Veilleux et al. 2021).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import torch
 from torch import Tensor
 
+from clustering.optimiser.points import Points
 from clustering.optimiser.terms import deformed_log
 
 Moments = Literal["prototypes", "coordinates"]
@@ -83,82 +84,62 @@ class InformationLoss:
         """(B, 1, S + Q) weights of the points in the derivative."""
         return torch.cat([self.support_weights, self.alpha * self.query_weights], dim=2)
 
-    def select(self, tasks: slice) -> "InformationLoss":
-        """The loss of some tasks of the batch."""
-        return replace(
-            self,
-            targets=self.targets[tasks],
-            support_weights=self.support_weights[tasks],
-            query_weights=self.query_weights[tasks],
-            alpha=self.alpha[tasks] if isinstance(self.alpha, Tensor) else self.alpha,
-        )
-
-
-@dataclass(frozen=True)
-class Prototypes:
-    """The loss as a function of the prototypes (B, K, D), for features (B, S + Q, D), support first."""
-
-    loss: InformationLoss
-    features: Tensor
-
-    @property
-    def start(self) -> Tensor:
-        """(B, K, D) the support means."""
-        targets = self.loss.targets
-        return torch.bmm(targets, self.features[:, : targets.shape[2]]) / targets.sum(2, keepdim=True)
-
-    def log_probabilities(self, prototypes: Tensor) -> Tensor:
-        """(B, K, S + Q) log p of every point."""
+    def at(self, prototypes: Tensor, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(B,) loss, its (B, K, D) gradient and (B, K, S + Q) log p at prototypes (B, K, D), for features (B, S + Q,
+        D), support first. For logits z, dz_ik / dw_k = temperature (x_i - w_k)."""
         norms = torch.linalg.vecdot(prototypes, prototypes)[..., None]
-        return self.loss.log_probabilities(torch.bmm(prototypes, self.features.mT), norms)
-
-    def value_and_gradient(self, prototypes: Tensor) -> tuple[Tensor, Tensor]:
-        """(B,) loss and its (B, K, D) gradient. For logits z, dz_ik / dw_k = temperature (x_i - w_k)."""
-        value, derivative = self.loss.value_and_derivative(self.log_probabilities(prototypes))
-        pull = torch.bmm(derivative, self.features)
-        gradient = pull.addcmul_(derivative.sum(2, keepdim=True), prototypes, value=-1)
-        return value, gradient.mul_(self.loss.temperature)
-
-    def fit(self, rate: float, iterations: int, moments: Moments) -> tuple[Tensor, Tensor]:
-        """(B, K, S + Q) final probabilities, and (iterations, B) losses before each step."""
-        prototypes, (first, second, epsilon) = self.start, _ADAM
-        values = prototypes.new_zeros(iterations, len(prototypes), dtype=torch.float64)
-        mean, square = torch.zeros_like(prototypes), torch.zeros_like(prototypes)
-        for i in range(iterations):
-            values[i], gradient = self.value_and_gradient(prototypes)
-            mean.lerp_(gradient, 1 - first)
-            gradient = gradient.square_()
-            # a second moment for all coordinates of a prototype makes the steps equivariant to rotations
-            square.lerp_(gradient.mean(-1, keepdim=True) if moments == "prototypes" else gradient, 1 - second)
-            scale = (square / (1 - second ** (i + 1))).sqrt_().add_(epsilon)
-            prototypes.addcdiv_(mean, scale, value=-rate / (1 - first ** (i + 1)))
-        return self.log_probabilities(prototypes).exp(), values
+        log_p = self.log_probabilities(torch.bmm(prototypes, features.mT), norms)
+        value, derivative = self.value_and_derivative(log_p)
+        gradient = torch.bmm(derivative, features).addcmul_(derivative.sum(2, keepdim=True), prototypes, value=-1)
+        return value, gradient.mul_(self.temperature), log_p
 
 
-_ADAM = 0.9, 0.999, 1e-8
-"""Decay of the two moments, and epsilon (Kingma and Ba 2015). Torch's own Adam has a second moment per entry only."""
-
-
-def fit_products(
-    loss: InformationLoss, products: Tensor, start: Tensor, dimension: int, rate: float, iterations: int
+def fit_coordinates(
+    loss: InformationLoss, features: Tensor, start: Tensor, rate: float, iterations: int
 ) -> tuple[Tensor, Tensor]:
-    """The result of `Prototypes.fit` with one moment per prototype, from inner products only.
-
-    Prototypes are linear combinations of the points. The prototypes, the gradient and Adam's mean gradient are stored
-    as coefficients and as inner products with all points; a step costs one product with the matrix of inner products.
+    """Fit prototypes by Adam as it is, with a second moment for each coordinate.
 
     Args:
         loss: the loss of the tasks.
-        products: (B, M, M) inner products of the points, support first.
+        features: (B, S + Q, D) features, support first.
+        start: (B, K, D) the support means.
+        rate: Adam's step size.
+        iterations: Adam's steps.
+
+    Returns:
+        (B, K, S + Q) final probabilities, and (iterations, B) losses before each step.
+    """
+    prototypes = start.clone()
+    adam = torch.optim.Adam([prototypes], rate)
+    values = start.new_zeros(iterations, len(start), dtype=torch.float64)
+    for i in range(iterations):
+        values[i], prototypes.grad, _ = loss.at(prototypes, features)
+        adam.step()
+    return loss.at(prototypes, features)[2].exp(), values
+
+
+def fit_coefficients(
+    loss: InformationLoss, points: Points, start: Tensor, dimension: int, rate: float, iterations: int
+) -> tuple[Tensor, Tensor]:
+    """Fit prototypes by Adam with one second moment for each of them, the mean over its coordinates.
+
+    Prototypes are linear combinations of the points. The prototypes, the gradient and Adam's mean gradient are stored
+    as coefficients and as inner products with all points; a step costs one product with the points.
+
+    Args:
+        loss: the loss of the tasks.
+        points: (B, M) points, support first.
         start: (B, K, M) coefficients of the support means.
         dimension: dimension D of the features.
         rate: Adam's step size.
         iterations: Adam's steps.
+
+    Returns:
+        As `fit_coordinates`.
     """
-    first, second, epsilon = _ADAM
-    epsilon /= loss.temperature  # the gradient is stored without the temperature
-    rates = rate * _are_apart(products, loss.point_weights)[:, None, None]
-    now = torch.stack([start, torch.bmm(start, products)])  # (2, B, K, M)
+    first, second, epsilon = 0.9, 0.999, 1e-8 / loss.temperature  # the gradient is stored without the temperature
+    rates = rate * _are_apart(points, loss.point_weights)[:, None, None]
+    now = torch.stack([start, points.inner(start)])  # (2, B, K, M)
     mean, gradient = torch.zeros_like(now), torch.empty_like(now)
     square = now.new_zeros(*start.shape[:2], 1)
     values = now.new_zeros(iterations, len(start), dtype=torch.float64)
@@ -166,7 +147,7 @@ def fit_products(
     for i in range(iterations):
         values[i], derivative = loss.value_and_derivative(loss.log_probabilities(now[1], norms), out=gradient[0])
         mass = derivative.sum(2, keepdim=True)
-        torch.bmm(derivative, products, out=gradient[1])
+        gradient[1] = points.inner(derivative)
         gradient.addcmul_(mass, now, value=-1)
         mean.lerp_(gradient, 1 - first)
         length = torch.linalg.vecdot(*gradient)[..., None].clamp_min_(0)
@@ -177,9 +158,11 @@ def fit_products(
     return loss.log_probabilities(now[1], norms).exp(), values
 
 
-def _are_apart(products: Tensor, weights: Tensor) -> Tensor:
+def _are_apart(points: Points, weights: Tensor) -> Tensor:
     """(B,) whether a task's points differ by more than rounding. Otherwise the gradients are rounding errors, which
     Adam would scale up to full steps."""
-    norms = products.diagonal(dim1=1, dim2=2)
-    squared = torch.sub(norms + norms[:, :1], products[:, 0], alpha=2) * (weights[:, 0] > 0)
+    one = torch.zeros_like(weights)
+    one[:, :, 0] = 1
+    squared = points.squared_distances(one)[:, 0] * (weights[:, 0] > 0)
+    norms = points.squared_norms
     return squared.amax(1) > 64 * torch.finfo(norms.dtype).eps * norms.amax(1)

@@ -24,6 +24,10 @@ LARGEST_SUPPORT = 4096
 schedule."""
 
 
+MOMENTUM, DAMPENING = 0.9, 0.9
+"""Of the gradient descent, as in the public code of Chen et al. 2019."""
+
+
 @dataclass(frozen=True)
 class Draw:
     """The random numbers of training. They depend neither on the batch of tasks nor on the order of their classes.
@@ -99,7 +103,7 @@ def train(
         gradient: function of the state and the (B, 1, S) weights of the examples (1 / batch size in the batch, 0
             outside), which returns the gradient of the mini-batch's loss with respect to the state.
         draw: random numbers that define the mini-batches.
-        schedule: learning_rate, momentum, dampening, weight_decay and batch (examples per step) of the descent.
+        schedule: learning_rate, weight_decay and batch (examples per step) of the descent.
         support_mask: (B, S) bool, False for padded examples; None without padding.
 
     Returns:
@@ -109,7 +113,6 @@ def train(
         InputError: the training diverges.
     """
     places = torch.arange(-(-draw.positions.shape[2] // schedule.batch), device=state.device)[:, None, None, None]
-    fraction = 1 - schedule.dampening if schedule.momentum > 0 else 1.0
     velocity: Tensor | None = None
     steps = torch.zeros(len(state), dtype=torch.int64, device=state.device)
     for batches in (draw.positions // schedule.batch).unbind(1):
@@ -121,7 +124,7 @@ def train(
         steps += (counts > 0).sum(dim=(0, 2, 3))
         for share, active in zip(shares, counts > 0, strict=True):
             change = gradient(state, share).add_(state, alpha=schedule.weight_decay)
-            fresh = change if velocity is None else (schedule.momentum * velocity).add_(change, alpha=fraction)
+            fresh = change if velocity is None else (MOMENTUM * velocity).add_(change, alpha=1 - DAMPENING)
             if support_mask is not None and velocity is not None:  # skip batches that contain only padding
                 fresh = torch.where(active, fresh, velocity)
             velocity = fresh
