@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from fsl.backbones import create_backbone
-from fsl.backbones.names import PACKAGED, has_packaged
+from fsl.backbones.names import PACKAGE, PACKAGED, has_packaged
 from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
 from tests.runs.browser import CHROMIUM, Browser
@@ -234,7 +234,8 @@ def test_what_may_be_wrong_is_said(classify, here):
         ("--support support --query query --backbone net.safetensors --strategy pt_map device=cuda:99", "cuda:99"),
     ],
 )
-def test_mistakes_leave_nothing(here, capsys, typed, words):
+def test_mistakes_leave_nothing(here, capsys, monkeypatch, typed, words):
+    monkeypatch.setitem(sys.modules, PACKAGE, None)
     (here / "empty").mkdir()
     (here / "hollow" / "class").mkdir(parents=True)
     for name in ("kept.txt", "kept.csv", "paged.html"):
