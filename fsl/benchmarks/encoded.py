@@ -51,22 +51,11 @@ class EncodedPictures:
         indices = range(*part.indices(len(self.names)))
         images = np.empty((len(indices), *self.shape[1:]), np.uint8)
         for row, index in enumerate(indices):
-            images[row] = self.decoded(index, self.stored(index)).transpose(2, 0, 1)
+            images[row] = self.decoded(index, self.read(index)).transpose(2, 0, 1)
         return images
 
-    def stored(self, index: int) -> bytes | NDArray[np.uint8]:
-        """The encoded bytes or the pixels of a picture.
-
-        Raises:
-            InputError: the picture cannot be read; the message names it.
-        """
-        try:
-            return self.read(index)
-        except OSError as error:
-            raise InputError(f"{self.names[index]}: cannot be read ({error.strerror}); restore it") from error
-
     def decoded(self, index: int, stored: bytes | NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """(size, size, 3) pixels of a picture, from the result of `stored`.
+        """(size, size, 3) pixels of a picture, from the result of `read`.
 
         Raises:
             InputError: the picture cannot be decoded; the message names it.
@@ -125,6 +114,13 @@ def squared(colour: Image.Image, size: int, fit: Fit) -> Image.Image:
 
 
 def read_bytes(file: str) -> bytes:
-    """The content of a file."""
-    with open_regular(file) as stream:
-        return stream.read()
+    """The content of a file.
+
+    Raises:
+        InputError: it cannot be read; the message names it.
+    """
+    try:
+        with open_regular(file) as stream:
+            return stream.read()
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror}); restore it") from error

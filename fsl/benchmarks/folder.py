@@ -1,6 +1,5 @@
 """A user's own pictures as a benchmark, given as one folder per class or as lists."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -15,8 +14,8 @@ from clustering.foundation.streams import stream
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
 from fsl.benchmarks.encoded import EncodedPictures, Fit, read_bytes
-from fsl.benchmarks.layouts import FILES, pictures_under, read_lists
-from fsl.benchmarks.listed import relative, size_of
+from fsl.benchmarks.layouts import FILES, pictures_by_class, read_lists, relative
+from fsl.benchmarks.listed import size_of
 
 RECIPE = 1  # version; increased if the same files give other images
 FEWEST = 2  # minimum number of classes of a split
@@ -117,7 +116,7 @@ class Folder:
         if self.split == "given" and not parts:
             raise InputError(f"benchmark folder: {folder} has no train/ and test/, and no train.csv; use split=drawn")
         given = bool(parts) and self.split != "drawn"
-        table = pd.concat(parts or [_by_class(folder, folder)], ignore_index=True)
+        table = pd.concat(parts or [pictures_by_class(folder, "benchmark folder")], ignore_index=True)
         if given:
             _check_disjoint(folder, table)
         else:
@@ -141,19 +140,6 @@ class Folder:
         return {names[index]: split for split, rows in drawn.items() for index in rows}
 
 
-def _by_class(folder: Path, below: Path) -> pd.DataFrame:
-    """Pictures by their folder directly below `below`."""
-    files = pictures_under(below)
-    inside = [relative(file, below).split(os.sep) for file in files]
-    loose = next((file for file, parts in zip(files, inside, strict=True) if len(parts) == 1), None)
-    if loose is not None:
-        raise InputError(
-            f"benchmark folder: {loose} is not in the folder of a class; move it into one. {folder} should contain "
-            f"{LAYOUT}"
-        )
-    return pd.DataFrame({"class_name": [parts[0] for parts in inside], "file": files}, dtype=object)
-
-
 def _by_folders(folder: Path) -> list[pd.DataFrame]:
     """Pictures by split according to the folders of the splits; empty if there are none."""
     children = {child.name.lower(): child for child in folder.iterdir() if child.is_dir()}
@@ -165,7 +151,9 @@ def _by_folders(folder: Path) -> list[pd.DataFrame]:
             f"benchmark folder: {folder} has {folders['base'][0].name}/ and {folders['novel'][0].name}/, but no val/; "
             "add it, or use split=drawn"
         )
-    return [_by_class(folder, below).assign(split=split) for split in SPLITS for below in folders[split]]
+    return [
+        pictures_by_class(below, "benchmark folder").assign(split=split) for split in SPLITS for below in folders[split]
+    ]
 
 
 def _by_lists(folder: Path) -> list[pd.DataFrame]:

@@ -31,8 +31,6 @@ FORMAT = "transduce images 2"
 UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 BLOCK_BYTES = 4 << 20  # size of the images that are decoded at once
 
-_intact: set[tuple[str, str, int, int, int]] = set()  # states of the arrays whose checksum was verified
-
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
@@ -218,9 +216,20 @@ def _write(benchmark: Benchmark, split: Split, data: Decoded, path: Path, progre
             advance(len(block))
     for rest in (data.labels.data, json.dumps(data.class_names)):
         checksum.add(rest)
-    about = {"format": FORMAT, "class_names": data.class_names, "labels": data.labels.tolist()}
+    _describe(path, data.class_names, data.labels, str(checksum))
+
+
+def _describe(path: Path, class_names: Sequence[str], labels: NDArray[np.int64], checksum: str) -> None:
+    """Write what says that an array is whole: its checksum, and the size and time by which it is recognised."""
+    about = {"format": FORMAT, "class_names": class_names, "labels": labels.tolist(), "fingerprint": checksum}
     with replacing(path) as partial:
-        partial.write_text(json.dumps({**about, "fingerprint": str(checksum)}), encoding="utf-8")
+        partial.write_text(json.dumps({**about, "state": _state(path)}), encoding="utf-8")
+
+
+def _state(path: Path) -> list[int]:
+    """Size and time of the array of a description."""
+    status = path.with_suffix(".npy").stat()
+    return [status.st_size, status.st_mtime_ns]
 
 
 def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, ...], folder: Path) -> None:
@@ -251,16 +260,17 @@ def _mapped(path: Path, expected: str | None = None) -> ImageSet:
 
 
 def _load(path: Path, progress: Progress) -> ImageSet | None:
-    """The memory-mapped images of a description, or None if they are damaged. They are read once per process."""
+    """The memory-mapped images of a description, or None if they are damaged. All of them are read for the checksum
+    only if the size or time of the file has changed."""
     try:
         images = _mapped(path)
-        status = path.with_suffix(".npy").stat()
-        state = (images.fingerprint, str(path), status.st_ino, status.st_size, status.st_mtime_ns)
-        if state not in _intact:
-            parts = images.images.numpy().data, images.labels.numpy().data, json.dumps(images.class_names)
+        if json.loads(path.read_text(encoding="utf-8")).get("state") != _state(path):
+            labels = images.labels.numpy()
+            parts = images.images.numpy().data, labels.data, json.dumps(images.class_names)
             if fingerprint(json.dumps(list(images.images.shape)), *parts) != images.fingerprint:
                 raise ValueError("wrong checksum")
-            _intact.add(state)
+            with contextlib.suppress(OSError):  # a cache that cannot be written to is checked again
+                _describe(path, images.class_names, labels, images.fingerprint)
         return images
     except (OSError, KeyError, TypeError, ValueError) as error:
         progress.note(f"{path}: is damaged ({type(error).__name__}: {error}); it is written again")

@@ -81,10 +81,14 @@ def find_places(folder: Path, known: Mapping[str, Split]) -> list[Place]:
         folder: the folder.
         known: the split of each class in the authors' lists.
     """
-    places = [Place("npz shards", split, partial(_shard, path), (path,)) for path, split in _shards(folder)]
-    places = places or [
+    archives = _by_split(folder, (*PICKLES, ".npz"))
+    places = [
+        Place("npz shards", split, partial(_shard, path), (path,))
+        for path, split in archives
+        if path.suffix == ".npz" and re.fullmatch(r"[a-z]+(-\d+)?", path.stem)
+    ] or [
         Place("pickle cache", split, partial(_cache, *files), files)
-        for path, split in _by_split(folder, (*PICKLES, ".npz"))
+        for path, split in archives
         if not path.stem.endswith("_labels") and (files := _with_labels(path))
     ]
     if places:
@@ -121,6 +125,30 @@ def pictures_under(folder: Path) -> list[str]:
         warn_of_others(place, files)
         pictures += [(name, place) for name in files if is_picture(name)]
     return [f"{place}{os.sep}{name}" for name, place in sorted(pictures)]
+
+
+def pictures_by_class(folder: Path, what: str) -> pd.DataFrame:
+    """The pictures below the folders of classes in a folder: `class_name`, and `file` sorted by name.
+
+    Args:
+        folder: the folder.
+        what: what the folder is given as, for messages.
+
+    Raises:
+        InputError: see `pictures_under`; or a picture is in no folder of a class.
+    """
+    files = pictures_under(folder)
+    parts = [relative(file, folder).partition(os.sep) for file in files]
+    loose = next((file for file, (_, _, inside) in zip(files, parts, strict=True) if not inside), None)
+    if loose is not None:
+        raise InputError(f"{what}: {loose} is not in the folder of a class; move it into one, or elsewhere")
+    return pd.DataFrame({"class_name": [name for name, _, _ in parts], "file": files}, dtype=object)
+
+
+def relative(file: str, folder: Path) -> str:
+    """The path of a file relative to a folder, which need not contain it."""
+    start = f"{folder}{os.sep}"
+    return file.removeprefix(start) if file.startswith(start) else os.path.relpath(file, folder)
 
 
 def read_lists(folder: Path, split: Split) -> Iterator[tuple[Path, pd.DataFrame]]:
@@ -202,10 +230,6 @@ def _by_split(folder: Path, suffixes: Sequence[str]) -> list[tuple[Path, Split]]
 def _damaged(path: Path, error: BaseException) -> InputError:
     reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
     return InputError(f"{path}: damaged, or in another format ({reason}); download it again")
-
-
-def _shards(folder: Path) -> list[tuple[Path, Split]]:
-    return [(path, split) for path, split in _by_split(folder, (".npz",)) if re.fullmatch(r"[a-z]+(-\d+)?", path.stem)]
 
 
 def _shard(path: Path) -> Holding:

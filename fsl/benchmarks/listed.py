@@ -21,7 +21,7 @@ from clustering.foundation.parameters import validate
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
 from fsl.benchmarks.encoded import EncodedPictures, Fit
-from fsl.benchmarks.layouts import Place, find_places
+from fsl.benchmarks.layouts import Place, find_places, relative
 
 Classes = Mapping[Split, tuple[str, ...]]
 RECIPE = 2  # increased with every change that gives other images for the same files
@@ -161,17 +161,12 @@ class ListedBenchmark:
         """
         places = [place for place in self.places() if place.split in (None, split)]
         holdings = [place.open() for place in places]
-        sizes = np.array([len(holding.names) for holding in holdings], np.int64)
-        found = pd.DataFrame(
-            {
-                "holding": np.repeat(np.arange(len(places)), sizes),
-                "index": [index for size in sizes for index in range(size)],
-                "picture": [name for holding in holdings for name in holding.names],
-                "class_name": [name for holding in holdings for name in holding.classes],
-                "split": np.repeat(np.array([place.split for place in places], object), sizes),
-                "support": np.repeat([place.role == "support" for place in places], sizes),
-            }
-        )
+        rows = [
+            (number, index, *named, place.split, place.role == "support")
+            for number, (place, holding) in enumerate(zip(places, holdings, strict=True))
+            for index, named in enumerate(zip(holding.names, holding.classes, strict=True))
+        ]
+        found = pd.DataFrame(rows, columns=["holding", "index", "picture", "class_name", "split", "support"])
         classes, owner = self.classes[split], found["class_name"].map(self.owners())
         listed = bool(classes) and bool(owner.notna().any())
         by_name = found["split"].isna() | listed
@@ -234,12 +229,6 @@ def _stamp(file: Path) -> tuple[int, int]:
     except OSError:  # reported when the file is read
         return -1, 0
     return status.st_size, status.st_mtime_ns
-
-
-def relative(file: str, folder: Path) -> str:
-    """The path of a file relative to a folder, which need not contain it."""
-    start = f"{folder}{os.sep}"
-    return file.removeprefix(start) if file.startswith(start) else os.path.relpath(file, folder)
 
 
 def size_of(file: str) -> int:

@@ -92,7 +92,7 @@ def _look(images: ImageArray, block: range) -> list[tuple[str, str]]:
         digest, problem = "", ""
         try:
             encoded = images if isinstance(images, EncodedPictures) else None
-            stored = encoded.stored(index) if encoded else images[index : index + 1]
+            stored = encoded.read(index) if encoded else images[index : index + 1]
             data = stored if isinstance(stored, bytes) else np.ascontiguousarray(stored).data
             digest = hashlib.sha256(data).hexdigest()
             if encoded:

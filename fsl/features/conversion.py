@@ -28,8 +28,6 @@ def converted(
     """
     for name, array in {"features": features, "text": text, "base_mean": base_mean}.items():
         check_no_dates(array, name)
-    if features.ndim != 2 or features.dtype.kind not in "fiu":
-        raise InputError(f"features must be numbers of shape (N, D), not {features.dtype} {features.shape}")
     numbers, names = _numbered(labels, len(features), names, None if text is None else len(text))
     if features.dtype.kind == "f":
         check_not_vanishing(float(np.abs(features).max()), np.float32)

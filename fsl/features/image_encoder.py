@@ -21,6 +21,7 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.progress import Progress, quiet
 from clustering.lengths import unit_rows
+from fsl.backbones.names import PACKAGED
 from fsl.benchmarks import BENCHMARKS
 from fsl.benchmarks.encoded import open_rgb, read_bytes, squared
 from fsl.features.bank import forward, suitable_batch
@@ -30,7 +31,7 @@ from fsl.machine import resolve_device
 from fsl.weights.checkpoints import load_backbone
 from fsl.weights.open_clip_networks import PREFIX as OPEN_CLIP
 from fsl.weights.open_clip_networks import TwoTowers, open_clip_network
-from fsl.weights.pretrained import PREFIX, Look, look_of, pretrained_backbone
+from fsl.weights.pretrained import PREFIX, Look, look_of, packaged_backbone, pretrained_backbone
 
 Picture: TypeAlias = str | Path | Image.Image | NDArray[np.uint8] | NDArray[np.uint16]
 """A file, a Pillow image, or an array of pixels (H, W), (H, W, 3) or (H, W, 4)."""
@@ -56,7 +57,7 @@ class ImageEncoder:
 
     Attributes:
         network: maps (N, channels, size, size) to (N, D); in evaluation mode, on the device.
-        name: "timm:NAME", "open_clip:NAME", or the file name of the checkpoint.
+        name: "timm:NAME", "open_clip:NAME", "efficientnet_lite0", or the file name of the checkpoint.
         look: channels, size, mean and standard deviation of the input, and the preprocessing of pictures.
         fingerprint: hash of the weights and the preprocessing, 16 hexadecimal digits.
         device: the device of the network.
@@ -90,12 +91,13 @@ class ImageEncoder:
     ) -> Self:
         """Create the encoder of a network of timm or open_clip, or of a checkpoint of this project.
 
-        For a network of timm or open_clip, pictures are preprocessed as these libraries do for evaluation. For a
-        checkpoint, they are preprocessed as for `benchmark=folder`: cropped to the central square and resized
-        (Lanczos).
+        For a network of timm or open_clip, and for "efficientnet_lite0", pictures are preprocessed as these libraries
+        do for evaluation. For a checkpoint, they are preprocessed as for `benchmark=folder`: cropped to the central
+        square and resized (Lanczos).
 
         Args:
-            backbone: "timm:NAME", "open_clip:NAME", or a file written by `transduce train` or `transduce import
+            backbone: "timm:NAME"; "open_clip:NAME"; "efficientnet_lite0", whose weights are a package, see
+                `fsl.weights.pretrained.packaged_backbone`; or a file written by `transduce train` or `transduce import
                 checkpoint`.
             weights: for a timm network, a file of weights; None: timm's own weights. For a network of open_clip, a tag
                 or a file, see `open_clip_network`.
@@ -113,17 +115,21 @@ class ImageEncoder:
                 f"{PREFIX}NAME or {OPEN_CLIP}NAME"
             )
         network: nn.Module
+        square: Callable[[Image.Image], Any] | None = None
         if of_timm:
             timm_name, file = name.removeprefix(PREFIX), Path(weights).expanduser() if weights else None
             network, look = pretrained_backbone(timm_name, file, size=size), look_of(timm_name, size)
         elif of_open_clip:
             network, look = open_clip_network(name.removeprefix(OPEN_CLIP), weights)
             name = f"{OPEN_CLIP}{network.name}"
+        elif name == PACKAGED:
+            network, look = packaged_backbone()
         else:
             network, look, name = _of_checkpoint(Path(name).expanduser())
-        square = look.transform() if of_timm or of_open_clip else partial(_central_square, size=look.size)
+            square = partial(_central_square, size=look.size)
         network = network.to(place, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
-        return cls(network, name, look, fingerprint(fingerprint_of(network.state_dict()), repr(look)), place, square)
+        identity = fingerprint(fingerprint_of(network.state_dict()), repr(look))
+        return cls(network, name, look, identity, place, square or look.transform())
 
     def encode(
         self,
@@ -243,10 +249,7 @@ def _read(picture: Picture, index: int, size: int) -> Image.Image:
     stored: Any = picture
     if isinstance(picture, (str, Path)):
         name = os.fspath(picture)
-        try:
-            stored = read_bytes(name)
-        except OSError as error:
-            raise InputError(f"{name}: cannot be read ({error.strerror}); restore it") from error
+        stored = read_bytes(name)
     elif isinstance(picture, np.ndarray):
         shaped = picture.size and picture.ndim in (2, 3) and picture.shape[2:] in ((), (1,), (3,), (4,))
         if picture.dtype not in (np.uint8, np.uint16) or not shaped:

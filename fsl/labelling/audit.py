@@ -1,4 +1,4 @@
-"""Estimated accuracy of predicted labels, from the answers to an audit, and a forecast of the labels still needed.
+"""Estimated accuracy of predicted labels, from the answers to an audit.
 
 The points that a selection asks for are no random sample: their accuracy is not that of the other points. The audit is
 therefore a random sample of its own, drawn in the order of `audit_order`, under two rules:
@@ -22,7 +22,6 @@ rules:
   `estimated_accuracy` subtracts it.
 """
 
-import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -30,13 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
-from scipy.stats import norm
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
-
-FARTHEST = 4.0
-"""`labels_to_reach` does not go beyond this multiple of the labels given."""
 
 
 def audit_order(size: int, seed: int = 0) -> NDArray[np.int64]:
@@ -136,43 +131,3 @@ def _below(count: int, size: int, total: int, population: int) -> float:
 
 def _log_choose(n: float, k: Any) -> Any:
     return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
-
-
-def labels_to_reach(labels: ArrayLike, right: ArrayLike, audited: ArrayLike, target: float = 0.95) -> int | None:
-    """About how many more labels the predictions need to reach a target accuracy; None if it cannot be said yet.
-
-    The error rate is taken as a power of the number of labels, error = a labels^-b, fitted to the logarithms of the
-    estimated error rates, each weighted by its number of wrong predictions. The forecast is withheld where the error
-    rate does not clearly fall, or where the curve would have to be extended too far.
-
-    Args:
-        labels: (T,) number of labels used to fit, at T times of a session, in increasing order.
-        right: (T,) right predictions in the audit, at each time.
-        audited: (T,) size of the audit, at each time.
-        target: accuracy to reach, in (0, 1).
-
-    Raises:
-        InputError: the lists differ in length, or a number is out of its range.
-    """
-    given, good, asked = (np.asarray(values, dtype=np.float64) for values in (labels, right, audited))
-    if given.ndim != 1 or not given.shape == good.shape == asked.shape:
-        raise InputError("labels, right and audited must be lists of the same length, with one number for each time")
-    if not ((given > 0).all() and (good >= 0).all() and (good <= asked).all() and (asked > 0).all()):
-        raise InputError("labels and audited must be positive, and right between 0 and audited")
-    if not 0 < target < 1:
-        raise InputError(f"target={target} must be between 0 and 1")
-    if len(given) and good[-1] / asked[-1] >= target:
-        return 0
-    if len(np.unique(given)) < 3 or given.max() < 1.5 * given.min():
-        return None  # too few estimates so far
-    weights = asked - good + 0.5  # inverse variances of the logarithms, up to a factor
-    x, y = np.log(given), np.log(weights / (asked + 1))
-    x_mean, y_mean = np.average(x, weights=weights), np.average(y, weights=weights)
-    spread = float(weights @ (x - x_mean) ** 2)
-    fall = -float(weights @ ((x - x_mean) * (y - y_mean))) / spread
-    if fall < norm.ppf(0.9) / math.sqrt(spread):
-        return None  # the estimated accuracy does not rise clearly
-    needed = math.exp(min(700.0, x_mean + (y_mean - math.log(1 - target)) / fall))
-    if needed > FARTHEST * given[-1]:
-        return None
-    return max(1, math.ceil(needed - float(given[-1])))

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast
@@ -53,21 +52,8 @@ class FewClasses(Drawn):
         places = subset(random, pool.counts[classes], self.shot)
         support = pool.members[classes[..., None], places]
         effective = smallest(random.random(classes.shape), self.effective)
-        query, query_labels = self._queries(random, pool, classes, places, effective)
-        return assemble(random, classes, support, query, query_labels)
-
-    def _queries(
-        self,
-        random: np.random.Generator,
-        pool: Pool,
-        classes: NDArray[np.int64],
-        places: NDArray[np.int64],
-        effective: NDArray[np.int64],
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(B, queries) samples and labels from the (B, effective) classes, without the support samples."""
-        rows = np.arange(len(classes))[:, None]
+        rows = np.arange(BLOCK)[:, None]
         left = pool.counts[classes[rows, effective]] - self.shot
-        ends = left.cumsum(axis=1)
-        ranks = subset(random, ends[:, -1], self.queries)  # among all remaining samples, sorted by class
+        ranks = subset(random, left.sum(axis=1), self.queries)  # among all remaining samples, sorted by class
         labels, place = beside(ranks, left, effective, places)
-        return pool.members[classes[rows, labels], place], labels
+        return assemble(random, classes, support, pool.members[classes[rows, labels], place], labels)

@@ -67,12 +67,10 @@ class NamedClasses(Drawn):
         sizes = np.minimum(self.queries, ends[:, -1])
         ranks = subset(random, ends[:, -1], sizes)
         ranks = np.pad(ranks, ((0, 0), (0, self.queries - ranks.shape[1])), constant_values=-1)
-        present = ranks >= 0
-        keys = np.where(present, random.random(ranks.shape), np.inf)  # shuffled, padding last
+        keys = np.where(ranks >= 0, random.random(ranks.shape), np.inf)  # shuffled, padding last
         ranks = np.take_along_axis(ranks, np.argsort(keys, axis=1, kind="stable"), axis=1)
         present = ranks >= 0
-        ranks = np.maximum(ranks, 0)
-        query_labels, place = beside(ranks, left, order, support_places)
+        query_labels, place = beside(np.maximum(ranks, 0), left, order, support_places)
         query = pool.members[query_labels, np.where(present, place, 0)]
         support = pool.members[np.arange(ways)[:, None], support_places]
         return Tasks(

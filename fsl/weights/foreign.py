@@ -4,7 +4,7 @@ import itertools
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,21 +57,42 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
     return backbone.eval()
 
 
-HEADS = ("fc", "classifier", "head", "head_dist", "linear", "last_linear", "logits")  # names of classifiers
+HEADS = ("fc", "_fc", "classifier", "head", "head_dist", "linear", "last_linear", "logits")  # names of classifiers
 COUNTER = "num_batches_tracked"  # missing in older files, and not used in evaluation
+
+
+def _numbered(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """The number of each block, counted through the network, with its stage and its number within the stage."""
+    places = [(stage, block) for stage, count in enumerate(counts) for block in range(count)]
+    yield from ((number, *place) for number, place in enumerate(places))
+
+
+_EFFICIENTNET = (  # parts of blocks, without and with expansion
+    "_depthwise_conv conv_dw, _bn1 bn1, _project_conv conv_pw, _bn2 bn2",
+    "_expand_conv conv_pw, _bn0 bn1, _depthwise_conv conv_dw, _bn1 bn2, _project_conv conv_pwl, _bn2 bn3",
+)
 RENAMES: tuple[tuple[str, str], ...] = (
     (r"(^|\.)conv(\d)\.([01])\.", r"\1blocks.#\2.\3."),  # SimpleShot, ProtoNet and others; # counts from 1
     (r"(^|\.)trunk\.(\d)\.C\.", r"\1blocks.\2.0."),  # CloserLookFewShot and its descendants
     (r"(^|\.)trunk\.(\d)\.BN\.", r"\1blocks.\2.1."),
     (r"(^|\.)trunk\.\d\.trunk\..*", ""),  # the same layers again
     *(
-        (rf"(^|\.)layers\.{layer}\.{theirs}\.", rf"\1blocks.{stage}.{block}.{own}.")
-        for layer, (stage, block) in enumerate((k, i) for k, count in enumerate((1, 2, 2, 6, 2)) for i in range(count))
+        (rf"(^|\.)layers\.{number}\.{theirs}\.", rf"\1blocks.{stage}.{block}.{own}.")
+        for number, stage, block in _numbered((1, 2, 2, 6, 2))
         for theirs, own in (("conv1", "conv_dw"), ("conv2", "conv_pw"), ("bn1", "bn1"), ("bn2", "bn2"))
     ),
     (r"(^|\.)conv1\.(?=weight$)", r"\1conv_stem."),
+    *(
+        (rf"(^|\.)_blocks\.{number}\.{theirs}\.", rf"\1blocks.{stage}.{block}.{own}.")
+        for number, stage, block in _numbered((1, 2, 2, 3, 3, 4, 1))
+        for theirs, own in map(str.split, _EFFICIENTNET[number > 0].split(", "))
+    ),
+    (r"(^|\.)_conv_(stem|head)\.", r"\1conv_\2."),
+    (r"(^|\.)_bn0\.", r"\1bn1."),
+    (r"(^|\.)_bn1\.", r"\1bn2."),
 )
-"""Names in other programs (Conv-4, Conv-6, MobileNet), as patterns, and the names here; an empty name is left out."""
+"""Names in other programs (Conv-4, Conv-6, MobileNet, EfficientNet-Lite0), as patterns, and the names here; an empty
+name is left out."""
 
 
 class Matched(NamedTuple):

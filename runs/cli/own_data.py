@@ -26,13 +26,15 @@ INCOMPLETE = 2
 def classify(settings: Settings = None, json: Json = False) -> int:
     """Classify your own pictures, from a few labelled ones of each class or class names.
 
-    The backbone is a network of timm, a checkpoint of this project, or, for class names, a network of open_clip; it is
-    not trained. The predictions, with the probability of every class, are written as a CSV file and as a page of
-    thumbnails, least certain first. shift is false unless you set it, because your pictures may have other class
-    proportions than the support. A transductive strategy classifies all pictures jointly;
-    a classifier saved with --save classifies later pictures one by one, by the nearest prototype at the time of saving.
+    The backbone is a network of timm, a checkpoint of this project, or, for class names, a network of open_clip; by
+    default EfficientNet-Lite0, if transduce[pictures] is installed. It is not trained. The predictions, with the
+    probability of every class, are written as a CSV file and as a page of thumbnails, least certain first. shift is
+    false unless you set it, because your pictures may have other class proportions than the support. A transductive
+    strategy classifies all pictures jointly; a classifier saved with --save classifies later pictures one by one, by
+    the nearest prototype at the time of saving.
 
     Examples:
+      transduce classify --support labelled --query rest
       transduce classify --support labelled --query rest --backbone timm:vit_small_patch14_dinov2
       transduce classify --support labelled --query rest --backbone best.safetensors --strategy tim_adm
       transduce classify --query rest --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
@@ -87,6 +89,7 @@ def label(settings: Settings = None, no_browser: NoBrowser = False) -> int:
     other machines that know the address can read the pile and answer.
 
     Examples:
+      transduce label pictures
       transduce label pictures --backbone timm:vit_small_patch14_dinov2
       transduce label pictures --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
       transduce label table.parquet --features emb --show text,image --classes spam,ham

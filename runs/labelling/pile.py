@@ -87,7 +87,10 @@ def _pictures(config: PileConfig, store: Store, progress: "Progress") -> Pile:
         files = unlabelled_pictures(config.place)
     except InputError as error:
         raise InputError(str(error).removeprefix("query: ")) from None
-    encoder = ImageEncoder.of(str(config.backbone), weights=config.pretrained, device=config.device)
+    if remark := config.remark():
+        progress.note(remark)
+    network = config.network
+    encoder = ImageEncoder.of(str(network["backbone"]), weights=network["weights"], device=config.device)
     encoded = encode(files, encoder, store, progress, skip=config.broken == "skip")
     kept = encoded.kept.tolist()
     names = [os.path.relpath(files[row], config.place) for row in kept]

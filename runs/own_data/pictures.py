@@ -109,12 +109,7 @@ def thumbnail(file: str, size: int) -> bytes:
     Raises:
         InputError: the picture cannot be read or decoded.
     """
-    name = os.path.basename(file)
-    try:
-        stored = read_bytes(file)
-    except OSError as error:
-        raise InputError(f"{name}: cannot be read ({error.strerror}); restore it") from error
-    picture = open_rgb(stored, name, least=size, upright=True)
+    picture = open_rgb(read_bytes(file), os.path.basename(file), least=size, upright=True)
     picture.thumbnail((size, size), Image.Resampling.LANCZOS)
     stream = io.BytesIO()
     picture.save(stream, "JPEG", quality=85)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
 from clustering.foundation.errors import InputError
-from fsl.labelling.audit import EstimatedAccuracy, audit_order, estimated_accuracy, labels_to_reach
+from fsl.labelling.audit import EstimatedAccuracy, audit_order, estimated_accuracy
 
 
 def of_counts(right: int, size: int, population: int, confidence: float = 0.95) -> EstimatedAccuracy:
@@ -117,20 +117,3 @@ def test_it_covers_whatever_the_accuracy(population: int, size: int) -> None:
         assert chance >= 0.93
         if accuracy * (1 - accuracy) * size > 8:
             assert chance <= 0.97
-
-
-def test_labels_to_reach_extends_a_power_law() -> None:
-    labels = np.array([20, 40, 80, 160, 320])
-    error = 2 * labels**-0.5
-    right, audited = (1 - error) * 10**6, np.full(5, 10**6)
-    assert labels_to_reach(labels, right, audited, target=0.9) == pytest.approx(80, abs=1)
-    assert labels_to_reach(labels, right, audited, target=0.8) == 0
-    assert labels_to_reach(labels, right, audited, target=0.99) is None  # too far
-
-
-@pytest.mark.parametrize(
-    ("labels", "right"),
-    [([10, 20], [10, 15]), ([10, 20, 40], [15, 15, 15]), ([10, 20, 40], [15, 12, 10])],  # too few, not rising
-)
-def test_labels_to_reach_is_none_when_it_cannot_be_said(labels: list[int], right: list[int]) -> None:
-    assert labels_to_reach(labels, right, [20] * len(labels)) is None

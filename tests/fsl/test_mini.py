@@ -69,13 +69,6 @@ def whole(decoded):
     return decoded.images[0 : decoded.images.shape[0]]
 
 
-@pytest.mark.parametrize("root", [None, "nowhere", "."])
-def test_a_folder_without_it_says_what_is_wanted(tmp_path, monkeypatch, root):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=r"root=FOLDER .*train\.csv, .*base-0\.npz"):
-        MiniImageNet(root).source()
-
-
 @pytest.mark.usefixtures("three")
 class TestLayouts:
     def test_missing_pictures_and_classes_are_counted(self, tmp_path):

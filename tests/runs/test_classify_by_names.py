@@ -3,11 +3,13 @@
 import csv
 import json
 import re
+import sys
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from fsl.backbones.names import PACKAGE
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.picture_folders import unlabelled_pictures
 from runs.cli import main
@@ -147,6 +149,7 @@ def test_a_strategy_that_does_not_use_the_names_says_so(classify, network):
     ],
 )
 def test_mistakes_leave_nothing(here, capsys, network, monkeypatch, typed, words):
+    monkeypatch.setitem(sys.modules, PACKAGE, None)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     (here / "empty.txt").write_text("\n")
     (here / "one.txt").write_text("red\n")

@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 
 from fsl.backbones import create_backbone
+from fsl.backbones.names import PACKAGE, PACKAGED, has_packaged
 from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
 from tests.runs.browser import CHROMIUM, Browser
@@ -46,6 +47,18 @@ def here(tmp_path, monkeypatch, networks):
     (tmp_path / "net.safetensors").symlink_to(networks / "0.safetensors")
     (tmp_path / "other.safetensors").symlink_to(networks / "1.safetensors")
     return tmp_path
+
+
+@pytest.mark.skipif(not has_packaged(), reason="the weights are not installed: transduce[pictures]")
+def test_without_a_network_the_packaged_one_is_used_and_better_ones_are_named(classify, here):
+    code, seen = classify(*FOLDERS, "--output", "found.csv", "--save", "mine.safetensors")
+    assert code == 0, seen.err
+    assert f"network: {PACKAGED} (ImageNet" in seen.err
+    assert "vit_small_patch14_dinov2" in seen.err
+    assert [row["class"] for row in rows_of(here / "found.csv")] == ["blue"] * 2 + ["red"] * 6
+    code, seen = classify("--classifier", "mine.safetensors", "--query", "new", "--output", "later.csv")
+    assert code == 0, seen.err
+    assert len(rows_of(here / "later.csv")) == 3
 
 
 FOLDERS = ("--support", "support", "--query", "query")
@@ -212,7 +225,8 @@ def test_what_may_be_wrong_is_said(classify, here):
         ("--support support --query query --backbone net.safetensors --strategy pt_map device=cuda:99", "cuda:99"),
     ],
 )
-def test_mistakes_leave_nothing(here, capsys, typed, words):
+def test_mistakes_leave_nothing(here, capsys, monkeypatch, typed, words):
+    monkeypatch.setitem(sys.modules, PACKAGE, None)
     (here / "empty").mkdir()
     (here / "hollow" / "class").mkdir(parents=True)
     for name in ("kept.txt", "kept.csv", "paged.html"):

@@ -1,12 +1,14 @@
 """`transduce import features FOLDER`: labelled pictures become a feature bank, which `transduce evaluate` reads."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
 
+from fsl.backbones.names import PACKAGE
 from fsl.features.bank import FeatureBank
 from fsl.features.image_encoder import ImageEncoder
 from fsl.picture_folders import labelled_pictures
@@ -59,7 +61,8 @@ def test_pictures_and_class_names(here, capsys, tmp_path_factory, store):
         ("pictures --backbone open_clip:ViT-B-31 --pretrained openai", "'ViT-B-32'"),
     ],
 )
-def test_mistakes_leave_nothing(here, capsys, typed, words):
+def test_mistakes_leave_nothing(here, capsys, monkeypatch, typed, words):
+    monkeypatch.setitem(sys.modules, PACKAGE, None)
     pytest.importorskip("open_clip", reason="open_clip_torch is not installed: transduce[clip]")
     before = sorted(here.rglob("*"))
     assert main(["import", "features", *typed.split()]) == 2

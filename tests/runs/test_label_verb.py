@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import signal
+import sys
 import time
 import urllib.request
 
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fsl.backbones.names import PACKAGE
 from runs.cli import main
 from runs.labelling.next_items import read_labels
 from runs.labelling.pile import Pile
@@ -173,7 +175,8 @@ def test_wrong_labels(here, capsys, text, message):
         (("a", "b"), "'b': transduce label takes a pile"),
     ],
 )
-def test_mistakes_end_at_once(here, capsys, arguments, message):
+def test_mistakes_end_at_once(here, capsys, monkeypatch, arguments, message):
+    monkeypatch.setitem(sys.modules, PACKAGE, None)
     np.save("one.npy", np.ones((1, 5)))
     np.save("nan.npy", [[1.0, 2.0], [np.nan, 3.0], [4.0, 5.0]])
     (here / "head.csv").write_text("id,e0\n")
