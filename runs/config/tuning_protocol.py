@@ -15,10 +15,10 @@ that no step names, the field joins the last step.
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from clustering.foundation.errors import InputError, unknown
-from clustering.foundation.parameters import Count, mismatch
+from clustering.foundation.parameters import AtLeast, mismatch
 from runs.config import groups, overrides
 from runs.config.groups import Choice
 from runs.config.overrides import Grid
@@ -26,6 +26,7 @@ from runs.config.yaml_files import read
 
 TASKS = 500
 RULE = "highest mean accuracy, the first of equals"  # the rule of a step; part of a tuning's identity
+Tasks = Annotated[int, AtLeast(1)]
 Tunable = Literal["base", "validation"]  # never the novel classes
 EXAMPLE = "{split: validation, grid: {weight: [0.1, 1.0]}}"
 KEYS = ("split", "tasks", "grid", "at")  # of a step in a file
@@ -36,12 +37,12 @@ class TuningStep:
     """One choice among values of some fields of a strategy."""
 
     split: Tunable  # the classes of the tasks
-    tasks: Count  # number of tasks
+    tasks: Tasks  # number of tasks
     grids: Mapping[str, Grid]  # the values of each field; all combinations are tried
     at: Mapping[str, Any]  # fixed values of fields that a later step chooses
 
     def __post_init__(self) -> None:
-        for name, hint in (("split", Tunable), ("tasks", Count)):
+        for name, hint in (("split", Tunable), ("tasks", Tasks)):
             if problem := mismatch(getattr(self, name), hint):
                 raise InputError(f"{name} must be {problem}, not {getattr(self, name)!r}")
 
