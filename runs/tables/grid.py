@@ -14,6 +14,8 @@ NO_CLASSES = ("predictions",)
 """Data sets whose points have no true classes."""
 ABOUT = ("target", "base_mean", "weights", "sampler", "sampler.way", "sampler.query", "split", "labels")
 """Settings that the title of a table names."""
+USUAL = ("null", NONE, SAME, "balanced", "source")
+"""Values of these that go without saying."""
 
 
 def experiment_table(name: str, settings: Sequence[str]) -> Table:
@@ -79,7 +81,7 @@ def _about(configs: Sequence[EvaluateConfig] | Sequence[ClusterConfig]) -> str:
     of rows."""
     first, flats = configs[0].shown(), [config.shown() for config in configs]
     same = {key: text for key, text in first.items() if all(flat.get(key) == text for flat in flats)}
-    same = {key: text for key, text in same.items() if text not in ("null", NONE, SAME)}
+    same = {key: text for key, text in same.items() if text not in USUAL}
     if isinstance(configs[0], EvaluateConfig) and {"checkpoint", "pretrained", "features"} & same.keys():
         same["weights"] = weights_name(configs[0])
     named = [short_name(same[key]) for key in ("benchmark", "backbone", "dataset", "network") if key in same]

@@ -72,8 +72,9 @@ def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments,
     dead = tracker.start("evaluate/Tiny", "x", stage="evaluation", key="d", params={})
     tracker.end_dead_runs()
     assert tracker.get(dead.run_id).info.status == "KILLED"
-    site = build_report(trained, tracker).parent
-    assert f'"http://127.0.0.1:{port}/#/runs/{run.info.run_id}"' in (site / "runs.html").read_text()
+    site = build_report(trained, tracker, experiments={"tiny": configs}).parent
+    page = (site / "experiments" / "tiny.html").read_text()
+    assert f'"http://127.0.0.1:{port}/#/runs/{run.info.run_id}"' in page
     serve(trained, say=notes.note)
     assert "open that address" in notes
 
