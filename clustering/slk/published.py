@@ -50,7 +50,7 @@ class PublishedSLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_clusters : number of clusters K.
     prototypes : "mean_shift" (SLK-MS), "byproduct" (SLK-BO; the first modes are the densest members), "mean"
         (SLK-Means of the journal).
-    weight : as in `SLK`, half of the lambda in the papers' update.
+    weight : lambda >= 0 of E, as of `SLK`; half of the lambda in the papers' update.
     n_neighbors : number of neighbours k in the graph, not counting the point itself; the public code counts it among
         its 5.
     symmetry : how arcs become W: "average" (2018 release), "directed" (2020 release), "union" or "mutual".
