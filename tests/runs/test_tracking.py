@@ -250,3 +250,12 @@ def test_no_part_of_a_password_is_left(password):
     )
     if "/" not in password and "?" not in password and "#" not in password:
         assert without_passwords(f"x mysql+pymysql://user:{password}@host/runs") == "x mysql+pymysql://host/runs"
+
+
+@pytest.mark.filterwarnings("ignore")  # of SQLAlchemy about MLflow, when it is imported first here
+@pytest.mark.parametrize("name", ["My%20Project", "?"])
+def test_a_results_folder_whose_name_an_address_quotes(tmp_path, monkeypatch, name):
+    """MLflow makes a folder of the quoted name."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
+    assert Tracker(Store(str(tmp_path / name))).client.search_experiments()
+    assert [path.name for path in tmp_path.iterdir()] == [name]
