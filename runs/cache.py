@@ -19,7 +19,6 @@ import secrets
 import shutil
 import sys
 import tempfile
-import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -33,10 +32,9 @@ from runs.storage.locks import Say, locked, silent, try_locked
 
 ENVIRONMENT = "TRANSDUCE_RESULTS"
 CONFIG, METRICS, COMPLETE = "config.yaml", "metrics.json", "complete.json"
-RUN = "run.json"  # the run that records a result
+RUNS, RUNS_NOTED = "runs.json", 50  # the runs that record a result, by record and parent run
 OWN = ("clustering", "fairness", "fsl", "runs")  # packages whose classes state their revision
-DAMAGE = (OSError, EOFError, zipfile.BadZipFile, RecursionError, ValueError, LookupError, TypeError, AttributeError)
-"""Errors of reading a damaged file."""
+DAMAGE = (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError)  # errors of reading a result
 _checked: dict[str, tuple[int, int]] = {}  # size and modification time of the files whose checksum was right
 
 
@@ -107,17 +105,30 @@ class Entry:
         """Kind and key, as in the inputs of other results."""
         return f"{self.path.parent.name}/{self.key}"
 
-    def noted_run(self, record: str) -> str:
-        """Return the id of the run that records the result, noted in a state of the record; empty if none is noted."""
-        with suppress(*DAMAGE):
-            noted, run_id = json.loads(read_text(self.path / RUN))
-            return str(run_id) if noted == record else ""
-        return ""
+    @property
+    def config(self) -> str:
+        """The config as YAML."""
+        return read_text(self.path / CONFIG)
 
-    def note_run(self, record: str, run_id: str) -> None:
-        """Note which run records the result in a state of the record; only a help, which may fail."""
-        with suppress(OSError):
-            (self.path / RUN).write_text(json.dumps([record, run_id]))
+    def noted_run(self, record: str) -> tuple[str, str]:
+        """Return the id of the run that records the result, and the state of the record when it was seen there.
+
+        Both are empty if no run is noted; the state is empty if the record has none.
+        """
+        run_id, _, state = str(self._runs().get(record, "")).partition(" ")
+        return run_id, state
+
+    def note_run(self, record: str, run_id: str, state: str = "") -> None:
+        """Note which run records the result; only a help, which may fail."""
+        if self.noted_run(record) != (run_id, state):
+            runs = {**self._runs(), record: f"{run_id} {state}".strip()}
+            with suppress(OSError):
+                (self.path / RUNS).write_text(json.dumps(dict(list(runs.items())[-RUNS_NOTED:])))
+
+    def _runs(self) -> dict[str, Any]:
+        with suppress(*DAMAGE), open_regular(self.path / RUNS) as file:
+            return dict(json.loads(file.read(1 << 20)))
+        return {}
 
 
 class Store:

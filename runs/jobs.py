@@ -128,10 +128,15 @@ def compute(
     keep_freed_memory()
     first, failed = configs[0], list[tuple[str, Exception]]()
     how: dict[str, Any] = {"store": tracker.store, "tracker": tracker, "progress": progress, "force": force}
-    if isinstance(first, ClusterConfig | FairConfig):
+    if isinstance(first, FairConfig):
+        from runs.stages.fair.stage import fair_clustering
+
+        paths, errors = fair_clustering(configs, **how)
+        return list(paths), [(name_of(first), error) for error in errors]
+    if isinstance(first, ClusterConfig):
         from runs.stages.clustering.stage import clustering
 
-        return clustering(configs, **how)
+        return list(clustering(configs, **how)), []
     if isinstance(first, EvaluateConfig):
         return list(pipeline.evaluation(configs, **how, failures=failed)), failed
     one = pipeline.tune if isinstance(first, TuneConfig) else pipeline.checkpoint

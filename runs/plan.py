@@ -97,8 +97,9 @@ class Planner:
         """
         if isinstance(config, ClusterConfig | FairConfig):
             from runs.stages.clustering.stage import stage_of
+            from runs.stages.fair.stage import FairStage
 
-            stage = stage_of(config)
+            stage = FairStage.on(config) if isinstance(config, FairConfig) else stage_of(config)
             return [self._stage(stage.kind, stage.name, stage.key, 1)]
         lineage = self.lineages.of(config)
         results = list(self._results(config, lineage))

@@ -9,7 +9,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +18,8 @@ from urllib.request import url2pathname
 from clustering.foundation.errors import InputError
 from runs.cache import CONFIG, Entry, Store
 from runs.record.address import Address, RecordUnreachable
-from runs.record.origin import code_version, machine
+from runs.record.code_version import code_version
+from runs.record.machine import machine
 from runs.record.passwords import without_passwords
 from runs.record.query import (
     COMMAND,
@@ -26,6 +27,7 @@ from runs.record.query import (
     FOLDER,
     KEY,
     NOTE,
+    PAGE,
     PARENT,
     STAGE,
     RunRow,
@@ -69,10 +71,12 @@ class Tracker(Address):
         from mlflow.exceptions import MlflowException
 
         entry, expected = self.client.get_experiment_by_name(name), self.artifact_location(name)
-        place = entry.artifact_location.removesuffix("/") if entry else ""
+        if entry is not None and (place := str(entry.artifact_location or "").removesuffix("/")) in ("", "None"):
+            remedy = "rename it, so that a new one is created"
+            raise InputError(f"{self.place}: the experiment {name!r} has no place for artifacts; {remedy}")
         if entry is not None and self.own and place != expected:
             # MLflow cannot change the place: artifacts would be stored where the results folder was before.
-            old = f"{name} (until moved from {_path(place)})"
+            old = f"{name} (until moved from {_path(place).parents[name.count('/') + 1]})"
             self.client.rename_experiment(entry.experiment_id, old)
             self.say(f"{self.store.root} was moved: its earlier runs are now in the experiment {old!r}")
             entry = None
@@ -144,15 +148,21 @@ class Tracker(Address):
         """Return an existing run, opened for writing; `last_steps` as in `TrackedRun`."""
         return TrackedRun(self.client, run_id, last_steps)
 
-    def resume(self, experiment: str, key: str, parent: str = "") -> TrackedRun | None:
-        """Resume the newest interrupted or failed run of a key from this results folder; None if there is none.
+    def unfinished(self, experiment: str, keys: Collection[str], parent: str = "") -> dict[str, TrackedRun]:
+        """Resume the newest interrupted or failed runs from this results folder, by key. The caller holds their locks.
 
-        The caller holds the lock of the key. With the id of a parent run, only its children are resumed.
+        Args:
+            parent: id of a run; only its children are resumed.
         """
-        condition = f"tags.{FOLDER} = '{self.store.id}' and tags.{KEY} = '{key}' and attributes.status != 'FINISHED'"
+        condition = f"tags.{FOLDER} = '{self.store.id}' and attributes.status != 'FINISHED'"
+        condition += f" and tags.{KEY} = '{next(iter(keys))}'" if len(keys) == 1 else ""
         condition += f" and tags.`{PARENT}` = '{parent}'" if parent else ""
-        run = next(search(self, [self.experiment(experiment)], condition), None)
-        return self._resume(run) if run else None
+        resumed: dict[str, TrackedRun] = {}
+        for run in search(self, [self.experiment(experiment)], condition):
+            key = run.data.tags.get(KEY, "")
+            if key in keys and key not in resumed:
+                resumed[key] = self._resume(run)
+        return resumed
 
     def _resume(self, run: Any) -> TrackedRun:
         data, run_id = run.data, run.info.run_id
@@ -180,7 +190,7 @@ class Tracker(Address):
                 yield running.info.run_id if running else ""
                 return
             done = self.find(key)
-            run = self.resume(experiment, key) if done is None else self._resume(done)
+            run = self.unfinished(experiment, [key]).get(key) if done is None else self._resume(done)
             if run is None:
                 line = without_passwords(shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]))
                 run = self.start(experiment, name, stage=COMMAND, key=key, params={}, tags={NOTE: line})
@@ -204,27 +214,37 @@ class Tracker(Address):
                     self.tracked(run_id).stop("KILLED", "its process ended unexpectedly")
                     self.say(f"marked as KILLED: {run.info.run_name}; its process ended before the run was finished")
 
-    def recorded(self, entry: Entry, parent: str = "") -> str:
-        """Return the id of the finished run that records a result of the cache; empty if there is none.
+    def recorded(self, entries: Sequence[tuple[Entry, str]]) -> dict[str, str]:
+        """Return the ids of the finished runs that record results of the cache, by name of the entry.
 
-        If the record has not changed since the run was noted, it is not opened.
+        Runs that the entries note are read at once, unless the record has not changed since: then it is not opened.
+        Each other one is searched by its key.
 
         Args:
-            parent: id of the parent run below which it must be recorded; empty: anywhere.
+            entries: each result, and the id of the parent run below which it must be recorded (empty: anywhere).
         """
-        if noted := entry.noted_run(self.state_below(parent)):
-            return noted
-        run = self.find(entry.key, fingerprint=entry.fingerprint, parent=parent)
-        return run.info.run_id if run else ""
+        state = self.state
+        notes = [(entry, *entry.noted_run(self.note_of(parent))) for entry, parent in entries]
+        found = {entry.name: run_id for entry, run_id, seen in notes if run_id and seen == state != ""}
+        noted = {run_id: entry for entry, run_id, _ in notes if run_id and entry.name not in found}
+        if not self.exists() or len(found) == len({entry.name for entry, _ in entries}):
+            return found
+        for start in range(0, len(noted), PAGE):
+            ids = ", ".join(f"'{run_id}'" for run_id in list(noted)[start : start + PAGE])
+            condition = f"attributes.run_id IN ({ids}) and attributes.status = 'FINISHED'"
+            for run in search(self, experiments(self), condition):
+                entry, tags = noted[run.info.run_id], run.data.tags
+                if (tags.get(KEY), tags.get("fingerprint")) == (entry.key, entry.fingerprint):
+                    found[entry.name] = run.info.run_id
+        for entry, parent in entries:
+            if entry.name not in found:
+                run = self.find(entry.key, fingerprint=entry.fingerprint, parent=parent)
+                found |= {entry.name: run.info.run_id} if run else {}
+        return found
 
-    def note(self, entry: Entry, run_id: str, parent: str = "") -> None:
-        """Note in the cache which run records a result, unless changes of the record could not be seen."""
-        if self.state:
-            entry.note_run(self.state_below(parent), run_id)
-
-    def state_below(self, parent: str) -> str:
-        """Return place and state of the record, and a parent run in it."""
-        return f"{'' if self.own else self.place}#{parent}#{self.state}"
+    def note_of(self, parent: str = "") -> str:
+        """Return the name under which results of the cache note their runs in this record, below a parent run."""
+        return f"{'' if self.own else self.place}#{parent}"
 
     def find(self, key: str, *, fingerprint: str = "", parent: str = "", status: str = "FINISHED") -> Any | None:
         """Return the newest run with a key, as MLflow's `Run`; None if there is none.
@@ -273,9 +293,9 @@ class Tracker(Address):
         """
         if artifacts.startswith("file://"):
             path = _path(artifacts)
-            if self.own:  # also after the results folder was moved
-                inside = str(path.parent).rpartition("/artifacts/")[2]
-                path = self.store.artifacts / inside / path.name
+            if self.own and not path.is_dir():  # the results folder was moved
+                moved = (self.store.artifacts.joinpath(*path.parts[-count:]) for count in (4, 3, 5, 6))
+                path = next((place for place in moved if place.is_dir()), path)
             return path / name if (path / name).is_file() else None
         try:
             return Path(self.client.download_artifacts(run_id, name, str(folder)))

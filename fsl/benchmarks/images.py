@@ -124,7 +124,9 @@ def read_split(benchmark: Benchmark, split: Split, progress: Progress = quiet) -
     return decoded
 
 
-def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progress = quiet) -> ImageSet:
+def open_images(
+    benchmark: Benchmark, split: Split, cache: Path, progress: Progress = quiet, decoded: Decoded | None = None
+) -> ImageSet:
     """Images of a split, from their `images_file`, written if missing.
 
     The files are created atomically. If several processes need them, one decodes and the others wait. Damaged ones
@@ -135,6 +137,7 @@ def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progr
         split: the split.
         cache: folder of the cache.
         progress: shows progress.
+        decoded: the result of `read_split`, if already available.
 
     Raises:
         InputError: see `read_split`; also if a class is in another split too.
@@ -147,7 +150,7 @@ def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progr
     with FileLock(folder / f"{split}.lock"):
         images = _load(path, progress) if path.exists() else None
         if images is None:
-            decoded = read_split(benchmark, split, progress)
+            decoded = decoded or read_split(benchmark, split, progress)
             _check_disjoint(benchmark, split, decoded.class_names, folder)
             _write(benchmark, split, decoded, path, progress)
         return images or _mapped(path)

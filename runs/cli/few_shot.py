@@ -238,9 +238,9 @@ def tasks(settings: Settings = None) -> int:
     from clustering.files.tensors import read_header
     from fsl.tasks import FORMAT
     from runs.cache import Store
-    from runs.stages.evaluations import tasks_of
     from runs.stages.given_features import given_bank
-    from runs.stages.lineage import Lineage, images_of
+    from runs.stages.lineage import Lineage, labels_of
+    from runs.stages.preflight import tasks_of
 
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path}: its folder does not exist; create it, or give another path")
@@ -252,8 +252,7 @@ def tasks(settings: Settings = None) -> int:
     if config.features is not None:
         labels = given_bank(config.feature_files, config.split, config.prompt)
     else:
-        part = Lineage.of(config).part(config.split)
-        labels = images_of(part.benchmark, part.split, Store(config.results), console())
+        labels = labels_of(Lineage.of(config).part(config.split), Store(config.results), console())
     source = tasks_of(config, labels)
     drawn = source.first(config.count(source.limit))
     drawn.save(path)

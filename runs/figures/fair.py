@@ -14,8 +14,9 @@ from runs.config.overrides import spell
 from runs.figures.clusterings import matched
 from runs.figures.style import COLOURS, COLUMN, PAGE, count_steps, new_grid, scatter, series, styled, without_numbers
 from runs.figures.titles import either, method_titles, title
-from runs.stages.clustering.stage import points_of
-from runs.stages.fair.results import FairResult, Series, fronts, series_of
+from runs.stages.fair.results import FairResult
+from runs.stages.fair.series import Series, fronts, series_of
+from runs.stages.fair.stage import points_of
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:

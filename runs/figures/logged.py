@@ -83,7 +83,7 @@ def logged_figure(
         for one in results:
             for field, value in one.config.flat().items():
                 values.setdefault(field, {})[write(value)] = None
-        started = tracker.resume(experiment, key) or tracker.start(
+        started = tracker.unfinished(experiment, [key]).get(key) or tracker.start(
             experiment,
             name,
             stage="figure",

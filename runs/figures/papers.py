@@ -7,6 +7,7 @@ figure of clustering, `NAME@DATASET` uses another data set. Settings that are ty
 
 import functools
 import importlib
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,12 +33,12 @@ if TYPE_CHECKING:
 OWN: Mapping[str, str] = {  # figures of no paper, with what they show
     "vlm/regimes": "Accuracy of strategies with class names, by the number of classes present",
 }
-RESULTS: Mapping[str, type[RunConfig]] = {  # class of the configs whose results are drawn, by verb
-    "evaluate": EvaluateConfig,
-    "tune": TuneConfig,
-    "cluster": ClusterConfig,
-    "fair": FairConfig,
-    "": RunConfig,
+RESULTS: Mapping[str, tuple[type[RunConfig], str]] = {  # class of configs, and what reads their results, by verb
+    "evaluate": (EvaluateConfig, "runs.stages.pipeline:recorded_evaluation"),
+    "tune": (TuneConfig, "runs.stages.tuning:recorded_tuning"),
+    "cluster": (ClusterConfig, "runs.stages.clustering.stage:recorded_clustering"),
+    "fair": (FairConfig, "runs.stages.fair.stage:recorded_fair"),
+    "": (RunConfig, ""),
 }
 
 
@@ -69,9 +70,7 @@ class Drawing:
         """The result of a config from the record; None, with a message, if there is no complete one."""
         if not self.of:
             return SimpleNamespace(config=config, run_ids=())  # the config says where the figure is saved
-        from runs.stages.pipeline import recorded
-
-        return recorded(config, tracker, say)
+        return pkgutil.resolve_name(RESULTS[self.of][1])(config, tracker, say)
 
     def drawn(self, results: Sequence[Any]) -> "tuple[Figure, str]":
         """The figure of results, and its caption."""
@@ -89,7 +88,7 @@ class Drawing:
         Raises:
             InputError: no network gives a config, or the configs make no figure.
         """
-        schema, on = RESULTS[self.of], {}
+        schema, on = RESULTS[self.of][0], {}
         if variant and not self.of:
             raise InputError(f"the figure is of formulas alone and has no data that {variant} could replace; omit it")
         if variant:

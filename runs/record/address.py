@@ -1,6 +1,6 @@
 """The address of the record of runs, and MLflow's client for it.
 
-The record is SQLite in the results folder, or what MLFLOW_TRACKING_URI names: a server, or another SQLite file.
+The record is SQLite in the results folder, or what MLFLOW_TRACKING_URI names: a server, or another database.
 """
 
 import functools
@@ -9,9 +9,8 @@ import logging
 import os
 import re
 import secrets
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -24,6 +23,8 @@ from runs.storage.disk import is_full
 from runs.storage.locks import Say, locked
 
 ENVIRONMENT = "MLFLOW_TRACKING_URI"
+ROOT = "MLFLOW_DEFAULT_ARTIFACT_ROOT"  # as of `mlflow server`
+DRIVERS = {"psycopg": "'psycopg[binary]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}  # by module
 QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
@@ -82,9 +83,9 @@ class Address:
             self.database = Path(unquote(path)).absolute()  # the working folder may change
             if not self.database.parent.is_dir():
                 raise self._refused(f"there is no folder {self.database.parent}")
-        elif not self.own and not self.is_server:
-            raise self._refused("runs are kept in an SQLite file or by a server, which may use any database")
-        elif re.search(r"://[^/?#@]*[/?#].*@", self.uri):
+        elif not self.own and ("://" not in self.uri or self.uri.startswith("file:")) and self.uri != "databricks":
+            raise self._refused("MLflow no longer stores runs in a plain folder")
+        elif self.is_server and re.search(r"://[^/?#@]*[/?#].*@", self.uri):
             raise self._refused("in a user name or password, write / as %2F, ? as %3F and # as %23")
         if self.database is not None:
             self.uri = sqlite_uri(self.database) + mark + options
@@ -120,15 +121,29 @@ class Address:
         return "client" in vars(self)
 
     def artifact_location(self, experiment: str) -> str | None:
-        """Return the place of a new experiment's artifacts; None: the server chooses it."""
-        return None if self.is_server else (self.store.artifacts / experiment).as_uri()
+        """Return the place of a new experiment's artifacts; None: the server chooses it.
+
+        Raises:
+            InputError: the record is a database that several machines may use, and no place of artifacts is set.
+        """
+        if self.is_server:
+            return None
+        if self.database is not None:
+            return (self.store.artifacts / experiment).as_uri()
+        if root := os.environ.get(ROOT, "").rstrip("/"):
+            return f"{root}/{experiment}"
+        raise InputError(
+            f"{ENVIRONMENT}={self.place}: a database does not say where files of runs are stored; set {ROOT} to a "
+            "place that every machine reaches (s3://..., or a shared folder), or start an MLflow server on this "
+            "database and give its address"
+        )
 
     @functools.cached_property
     def client(self) -> Any:
         """The open `MlflowClient`; its calls raise plain errors.
 
         Raises:
-            InputError: the server does not answer, or the database cannot be written or read.
+            InputError: the server does not answer, the database cannot be written or read, or its driver is missing.
         """
         quiet_mlflow()
         try:
@@ -138,6 +153,10 @@ class Address:
             for name in LOGGERS:  # after the import, which sets the levels
                 logging.getLogger(name).setLevel(logging.CRITICAL)
             return _Client(self._open(MlflowClient), self.failure)
+        except ModuleNotFoundError as error:
+            package = DRIVERS.get(error.name or "", error.name)
+            remedy = f"the driver of this database is not installed; pip install {package}"
+            raise InputError(f"{ENVIRONMENT}={self.place}: {remedy}") from error
         except (InputError, OSError):
             raise
         except Exception as error:  # MLflow and SQLAlchemy raise errors of many kinds
@@ -150,13 +169,19 @@ class Address:
         if self.database is None or not os.path.lexists(self.database):
             return
         try:
-            open_regular(self.database).close()
-            with closing(sqlite3.connect(self.database)) as record:
-                found = record.execute("select * from sqlite_master where name = 'alembic_version'").fetchall()
-        except (OSError, sqlite3.Error) as error:
-            raise self._unusable(getattr(error, "strerror", None) or error) from error
-        if not found:
-            raise self._unusable("it is not a database of MLflow")
+            with open_regular(self.database) as file:
+                if not file.read(16).startswith(b"SQLite format 3"):
+                    raise self._unusable("it is not an SQLite database")
+        except OSError as error:
+            raise self._unusable(error.strerror or error) from error
+        from sqlalchemy import create_engine, inspect
+
+        engine = create_engine(self.uri)
+        try:
+            if not inspect(engine).has_table("alembic_version"):
+                raise self._unusable("it is the database of another program")
+        finally:
+            engine.dispose()
 
     def _open(self, client: Callable[..., Any]) -> Any:
         if not self.exists():

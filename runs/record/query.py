@@ -32,7 +32,7 @@ class RunRow:
         run_id: MLflow's id.
         name: name of the run in messages.
         experiment: the name of its experiment, also if MLFLOW_EXPERIMENT_NAME named another one.
-        start: milliseconds since 1970.
+        start, end: milliseconds since 1970; `end` is None for an active run.
         status: "FINISHED", "FAILED", "KILLED", "RUNNING" or "SCHEDULED".
         params: the whole config as a flat mapping of text.
         metrics: the last value of each metric; NaN if NaN was logged.
@@ -44,6 +44,7 @@ class RunRow:
     name: str
     experiment: str
     start: int
+    end: int | None
     status: str
     params: Mapping[str, str]
     metrics: Mapping[str, float]
@@ -114,6 +115,7 @@ def _row(run: Any, experiment: str) -> RunRow:
         info.run_name or "",
         data.tags.get(EXPERIMENT, experiment),
         info.start_time or 0,
+        info.end_time,
         info.status,
         _config(data.tags) or data.params,
         data.metrics,

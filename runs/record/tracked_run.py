@@ -16,7 +16,8 @@ from runs.record.passwords import without_passwords
 if TYPE_CHECKING:
     from torch import nn
 
-TAG_LENGTH = 5000  # which every MLflow server accepts; MLflow itself truncates longer params
+PARAM_LENGTH, TAG_LENGTH = 6000, 5000  # MLflow silently truncates longer values
+A_CALL = 100  # params, tags and metrics that MLflow takes at once
 
 
 class DataUsed(NamedTuple):
@@ -39,6 +40,7 @@ class TrackedRun:
     def __init__(self, client: Any, run_id: str, last_steps: Mapping[str, int] | None = None) -> None:
         self._client, self.run_id = client, run_id
         self.last_steps = dict(last_steps or {})
+        self._undefined: set[str] = set()
         self._finished = False
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
@@ -55,16 +57,23 @@ class TrackedRun:
         tags: Mapping[str, Any] | None = None,
         step: int = 0,
     ) -> None:
-        """Record metrics, parameters and tags in one call; metrics that are NaN or infinite are left out."""
+        """Record metrics, parameters and tags in as few calls as possible.
+
+        The names of NaN and infinite metrics are recorded in the tag `undefined`.
+        """
         from mlflow.entities import Metric, Param, RunTag
 
-        now, finite = int(time.time() * 1000), {k: float(v) for k, v in (metrics or {}).items() if math.isfinite(v)}
-        self._client.log_batch(
-            self.run_id,
-            metrics=[Metric(name, value, now, step) for name, value in finite.items()],
-            params=[Param(name, str(value)) for name, value in (params or {}).items()],
-            tags=[RunTag(name, str(value)[:TAG_LENGTH]) for name, value in (tags or {}).items()],
-        )
+        metrics, params, tags = dict(metrics or {}), dict(params or {}), dict(tags or {})
+        if undefined := {name for name, value in metrics.items() if not math.isfinite(value)}:
+            self._undefined |= undefined
+            tags["undefined"] = ", ".join(sorted(self._undefined))
+        now = int(time.time() * 1000)
+        values = [Metric(name, float(value), now, step) for name, value in metrics.items() if name not in undefined]
+        texts = [Param(name, _shorten(value, PARAM_LENGTH)) for name, value in params.items()]
+        labels = [RunTag(name, _shorten(value, TAG_LENGTH)) for name, value in tags.items()]
+        for i in range(0, max(len(values), len(texts), len(labels)), A_CALL):
+            part = slice(i, i + A_CALL)
+            self._client.log_batch(self.run_id, metrics=values[part], params=texts[part], tags=labels[part])
 
     def data(self, used: Sequence[DataUsed]) -> None:
         """Record the data sets of the run, as `mlflow.log_input` does."""
@@ -145,3 +154,8 @@ class TrackedRun:
         except BaseException as error:
             self.stop("FAILED", f"{type(error).__name__}: {error}")
             raise
+
+
+def _shorten(value: Any, length: int) -> str:
+    text, note = str(value), "... (truncated; complete in config.yaml)"
+    return text if len(text) <= length else text[: length - len(note)] + note

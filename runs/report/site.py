@@ -18,7 +18,7 @@ from pathlib import Path
 
 from runs.cache import Store
 from runs.config.configs import EvaluateConfig
-from runs.record.origin import code_version
+from runs.record.code_version import code_version
 from runs.record.query import RunRow, read_runs
 from runs.report.figures import read_figures
 from runs.report.outcomes import CLAIMS, ERRATA, Outcomes

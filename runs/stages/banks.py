@@ -11,6 +11,7 @@ from runs.stages.checkpoints import CHECKPOINT, weights_of
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Part, images_of, train_name
 from runs.stages.stage import Workspace, cached
+from runs.track import Tracker
 
 if TYPE_CHECKING:
     from fsl.features.bank import FeatureBank
@@ -22,6 +23,13 @@ IMAGENET = (
     "not those of few-shot learning."
 )
 OF_IMAGENET = ("mini", "tiered")  # benchmarks whose classes are classes of ImageNet
+
+
+def features(
+    config: TrainConfig, split: str, store: Store, tracker: Tracker, *, progress: Progress = quiet
+) -> "FeatureBank":
+    """Return the features of a split with the base mean, see `bank_of_split`."""
+    return bank_of_split(config, split, Lineage.of(config), Workspace(store, tracker, progress))
 
 
 def bank_of_split(config: TrainConfig, split: str, lineage: Lineage, work: Workspace) -> "FeatureBank":

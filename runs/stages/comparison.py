@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError, unknown
@@ -41,28 +42,33 @@ def settings(configs: Sequence[EvaluateConfig], reference: str | None = None) ->
     Raises:
         InputError: a strategy alone on its tasks, strategies with different seeds, an unknown or ambiguous reference.
     """
-    groups: dict[tuple[str, str], dict[str, dict[int, int]]] = {}  # index of a config by tasks, strategy and seed
-    for i, (config, name) in enumerate(zip(configs, _setting_names(configs), strict=True)):
-        tasks, rest = _parts(config)
-        groups.setdefault((name, tasks), {}).setdefault(rest, {})[config.seed] = i
-    found = []
-    for (name, _), strategies in groups.items():
-        firsts = [configs[next(iter(by_seed.values()))] for by_seed in strategies.values()]
+    rows = [
+        (name, *_parts(config), config.seed, i)
+        for i, (config, name) in enumerate(zip(configs, _setting_names(configs), strict=True))
+    ]
+    frame, found = pd.DataFrame(rows, columns=["name", "tasks", "rest", "seed", "config"]), []
+    for _, own in frame.groupby(["name", "tasks"], sort=False):
+        name = str(own["name"].iloc[0])
+        own = own.drop_duplicates(["rest", "seed"], keep="last")
+        table = own.pivot(index="rest", columns="seed", values="config").loc[own["rest"].unique()]
+        firsts = [configs[i] for i in own.drop_duplicates("rest")["config"]]
         shown = row_names(firsts, apart=(*_about_tasks(firsts[0]), *_NO_RESULT))
         if len(shown) < 2:
             raise InputError(
                 f"only {shown[0]} is evaluated on the {name} tasks, and strategies are compared on the same tasks; "
                 "give several, as in strategy=simpleshot,laplacianshot"
             )
-        seeds = [sorted(by_seed) for by_seed in strategies.values()]
-        if any(others != seeds[0] for others in seeds):
-            spelled = "; ".join(f"{one}: {', '.join(map(str, of))}" for one, of in zip(shown, seeds, strict=True))
+        if table.isna().any(axis=None):
+            seeds = [", ".join(map(str, row.dropna().index)) for _, row in table.iterrows()]
+            spelled = "; ".join(f"{strategy}: {of}" for strategy, of in zip(shown, seeds, strict=True))
             raise InputError(
                 f"{name}: each seed has tasks of its own, and these are not the same ({spelled}); give one seed=LIST "
                 "for all strategies"
             )
-        indices = tuple(tuple(by_seed[seed] for seed in seeds[0]) for by_seed in strategies.values())
-        found.append(Setting(name, tuple(shown), _reference(shown, reference, name), tuple(seeds[0]), indices))
+        indices = tuple(map(tuple, table.to_numpy().astype(int).tolist()))
+        found.append(
+            Setting(name, tuple(shown), _reference(shown, reference, name), tuple(map(int, table.columns)), indices)
+        )
     return found
 
 

@@ -3,28 +3,24 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from clustering.foundation.errors import InputError
 from fsl.evaluation.scores import Evaluation
 from runs.cache import Entry, raised
 from runs.config.configs import EvaluateConfig, TuneConfig
 from runs.config.overrides import spell
 from runs.record.tracked_run import TrackedRun
-from runs.stages.banks import bank_of_split, pictures, stored_bank
-from runs.stages.checkpoints import weights_of
-from runs.stages.given_features import check_transform, given_bank
-from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, images_of, revisions_of, short
+from runs.stages.banks import bank_of_split, pictures
+from runs.stages.given_features import check_transform
+from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, revisions_of, short
+from runs.stages.preflight import preflight, tasks_of
 from runs.stages.results import PER_TASK, Result, Tuned
 from runs.stages.stage import Computed, Failures, Stage, Workspace, execute
 from runs.tables.keys import cell_keys
 
 if TYPE_CHECKING:
-    from fsl.benchmarks.images import ImageSet
     from fsl.features.bank import FeatureBank
     from fsl.features.pictures import Pictures
-    from fsl.samplers.sampler import Sampler
-    from fsl.tasks import TaskSource
 
 
 class Parent(NamedTuple):
@@ -130,8 +126,8 @@ class EvaluationStage(Stage):
     def _computed(self, found: Evaluation, bank: "FeatureBank", work: Workspace) -> Computed:
         store, split, tasks = work.store, self.config.split, len(found.accuracies)
         used = [*self.lineage.made_of(split), *([f"tuning/{self.tuned.key}"] if self.tuned else [])]
-        trained = work.tracker.find(self.lineage.checkpoint) if self.lineage.checkpoint else None
-        training = trained.info.run_id if trained else ""
+        trained = Entry(store.cache("checkpoint") / self.lineage.checkpoint, "")
+        training = trained.noted_run(work.tracker.note_of())[0] if self.lineage.checkpoint else ""
         tags = {
             "interval": f"over {found.units}",
             "checkpoint": bank.provenance.get("checkpoint", ""),
@@ -184,66 +180,7 @@ def check(configs: Sequence[EvaluateConfig], work: Workspace) -> None:
 
 
 def _preflight(batches: Iterable[Sequence[EvaluationStage]], work: Workspace) -> None:
-    """Check that given weights fit the network, that the classes suffice for the tasks, and that there are class names
-    where they are required; the stages of a batch differ in their strategies only."""
-    work = work._replace(force=False)
-    splits: dict[str, FeatureBank | ImageSet] = {}
-    for batch in batches:
-        config, lineage = batch[0].config, batch[0].lineage
-        key = lineage.bank(config.split)
-        if key not in splits:
-            splits[key] = _split_of(config, lineage, work)
-        tasks = tasks_of(config, splits[key])
-        named = config.features is not None and getattr(splits[key], "text", None) is not None
-        for stage in batch:
-            _check_names(stage.config, tasks, named=named)
-
-
-def _split_of(config: EvaluateConfig, lineage: Lineage, work: Workspace) -> "FeatureBank | ImageSet":
-    """Return the features of a config's split if they are there, else its images."""
-    if config.features is not None:
-        return given_bank(config.feature_files, config.split, config.prompt)
-    if config.given:
-        weights_of(config, lineage, work)  # before images are read
-    part = lineage.part(config.split)
-    return stored_bank(lineage.bank_of(part), work.store) or images_of(
-        part.benchmark, part.split, work.store, work.progress
-    )
-
-
-def _check_names(config: EvaluateConfig, tasks: "TaskSource", *, named: bool) -> None:
-    """Raise InputError unless a strategy has the labelled examples or class names that it requires."""
-    strategy, sampler = f"strategy={config.strategy.name}", f"sampler={config.sampler.name}"
-    empty, use = tasks.block(0).support.shape[1] == 0, getattr(config.strategy.kind, "text", "none")
-    if use == "required" and not named:
-        raise InputError(f"{strategy} requires class names: give features=FILE with features of the class names")
-    if empty and use == "none":
-        raise InputError(
-            f"{strategy} does not use class names, but the tasks of {sampler} have no labelled examples; set "
-            "shot=1, or choose a strategy that uses class names, such as laplacianshot"
-        )
-    if empty and not named:
-        raise InputError(
-            f"the tasks of {sampler} have no labelled examples, and there are no class names; set shot=1, or give "
-            "features=FILE with features of the class names"
-        )
-
-
-def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet") -> "TaskSource":
-    """Return the tasks of a config on the labels and class names of a split; raises InputError if these classes cannot
-    give them, or give fewer than requested."""
-    import torch
-
-    sampler = cast("Sampler", config.sampler.build())
-    try:
-        tasks = sampler.tasks(torch.as_tensor(split.labels), config.seed_of_tasks, split.class_names)
-        tasks.blocks(config.count(tasks.limit))
-    except InputError as error:
-        benchmark = (config.target if config.crosses else config.benchmark).build() if config.features is None else None
-        division = getattr(benchmark, "division", None)
-        more = "" if division is None else f". {division()}"
-        raise InputError(f"sampler={config.sampler.name} on the {config.split} classes: {error}{more}") from error
-    return tasks
+    preflight([(batch[0].lineage, [stage.config for stage in batch]) for batch in batches], work)
 
 
 def _stages(

@@ -14,7 +14,7 @@ from runs.record.tracked_run import DataUsed
 from runs.stages.given_features import given_fingerprint
 
 if TYPE_CHECKING:
-    from fsl.benchmarks.benchmark import Benchmark, Split
+    from fsl.benchmarks.benchmark import Benchmark, Decoded, Split
     from fsl.benchmarks.images import ImageSet
 
 # Increased with every change of these computations that changes results, around the classes of a config: trainings,
@@ -182,12 +182,24 @@ def _source(benchmark: "Benchmark", group: str) -> str:
         raise InputError(str(error).replace(" root=", f" {group}.root=") if group else str(error)) from error
 
 
-def images_of(benchmark: "Benchmark", split: str, store: Store, progress: Progress) -> "ImageSet":
-    """Return the images of a split from the store's cache; if missing, they are decoded."""
+def images_of(
+    benchmark: "Benchmark", split: str, store: Store, progress: Progress, found: "Decoded | None" = None
+) -> "ImageSet":
+    """Return the images of a split from the store's cache; if missing, they are decoded, or `found` was read before."""
     from fsl.benchmarks.images import open_images
 
     store.prepare()
-    return open_images(benchmark, cast("Split", split), store.images, progress)
+    return open_images(benchmark, cast("Split", split), store.images, progress, found)
+
+
+def labels_of(part: Part, store: Store, progress: Progress) -> "ImageSet | Decoded":
+    """Return a part's labels and class names; with its images only if these are cached, since none are written here."""
+    from fsl.benchmarks.images import images_file, read_split
+
+    split = cast("Split", part.split)
+    if images_file(part.benchmark, split, store.images).exists():
+        return images_of(part.benchmark, split, store, progress)
+    return read_split(part.benchmark, split, progress)
 
 
 def common_tags(config: TrainConfig, lineage: Lineage) -> dict[str, Any]:

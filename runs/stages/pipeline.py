@@ -1,21 +1,21 @@
 """Checkpoint -> features -> tuning -> evaluation: each result is computed once for its key, and then reused."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from clustering.foundation.progress import Progress, quiet
 from runs.cache import Store
-from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig
+from runs.config.configs import EvaluateConfig
+from runs.stages.banks import features
 from runs.stages.checkpoints import CHECKPOINT, checkpoint
 from runs.stages.evaluations import EvaluationStage, Parent, check, evaluate_tuned
 from runs.stages.lineage import Lineage, evaluate_name, short
 from runs.stages.results import Result
 from runs.stages.stage import Failures, Workspace
-from runs.stages.tuning import Tuning, find_tuned, recorded_tuning, tune
+from runs.stages.tuning import Tuning, find_tuned, tune
 from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
-__all__ = ["CHECKPOINT", "Result", "Tuning", "checkpoint", "evaluation", "recorded", "tune"]
+__all__ = ["CHECKPOINT", "Result", "Tuning", "checkpoint", "evaluation", "features", "recorded_evaluation", "tune"]
 
 
 def evaluation(
@@ -55,17 +55,11 @@ def evaluation(
     return evaluate_tuned(configs, tuned, work, parent=parent, failures=failures)
 
 
-def recorded(config: RunConfig, tracker: Tracker, say: Say = silent) -> Any | None:
-    """Return the result of a config from the cache; None, with a message, if it or its tuning is not there."""
-    if isinstance(config, ClusterConfig | FairConfig):
-        from runs.stages.clustering.stage import stage_of
-
-        return stage_of(config).find(tracker.store, tracker)
-    if isinstance(config, TuneConfig):
-        return recorded_tuning(config, tracker, say)
-    assert isinstance(config, EvaluateConfig)
+def recorded_evaluation(config: EvaluateConfig, tracker: Tracker, say: Say = silent) -> Result | None:
+    """Return the evaluation of a config from the cache; None, with a message, if it or its tuning is not there."""
     tuned = find_tuned(config, tracker)
     if config.tuned and tuned is None:
         say(f"{evaluate_name(config)} is not tuned yet")
         return None
-    return EvaluationStage.of(config, Lineage.of(config), tuned).find(tracker.store, tracker)
+    found: Result | None = EvaluationStage.of(config, Lineage.of(config), tuned).find(tracker.store, tracker)
+    return found

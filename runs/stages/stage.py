@@ -7,6 +7,7 @@ in MLflow. A result that is in the cache and not in MLflow is recorded.
 
 import hashlib
 import os
+import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -18,16 +19,17 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
-from runs.cache import DAMAGE, Entry, Store
+from runs.cache import Entry, Store
 from runs.config.base import RunConfig, group_of, top_level
 from runs.config.groups import option
 from runs.config.overrides import write
 from runs.console.endings import explain
 from runs.record.address import RecordUnreachable
-from runs.storage.locks import Say
 from runs.track import DataUsed, TrackedRun, Tracker
 
 Empty: Mapping[str, Any] = MappingProxyType({})
+DAMAGE = (OSError, EOFError, zipfile.BadZipFile, RecursionError, ValueError, LookupError, TypeError, AttributeError)
+"""Errors of reading a damaged file."""
 
 
 class Workspace(NamedTuple):
@@ -111,24 +113,17 @@ class Stage(ABC):
     def result(self, content: Any, entry: Entry, run_id: str) -> Any:
         """Return the result: the content and its run."""
 
-    def stored(self, store: Store, say: Say, *, held: bool = False) -> tuple[Entry, Any] | None:
-        """Return the entry in the cache and its content; None if it is not there. A damaged one is put aside.
-
-        Args:
-            held: whether the lock of the result is held.
-        """
-        entry = store.find(self.kind, self.key, say, held=held)
-        try:
-            return (entry, self.load(entry)) if entry else None
-        except DAMAGE as error:
-            assert entry
-            store.put_aside(entry.path, str(error), say)
-            return None
-
     def find(self, store: Store, tracker: Tracker) -> Any | None:
         """Return the finished result; None if it is not in the cache. A result without a run has an empty run id."""
-        found = self.stored(store, tracker.say)
-        return found and self.result(found[1], found[0], tracker.recorded(found[0], self.parent_run))
+        entry = store.find(self.kind, self.key)
+        if entry is None:
+            return None
+        run_id = tracker.recorded([(entry, self.parent_run)]).get(entry.name, "")
+        try:
+            return self.result(self.load(entry), entry, run_id)
+        except DAMAGE as error:
+            store.put_aside(entry.path, str(error), tracker.say)
+            return None
 
 
 def set_values(config: RunConfig) -> dict[str, Any]:
@@ -216,24 +211,29 @@ class _Execution:
             held: whether the locks of the stages are held.
         """
         (store, tracker, progress, _), results = self.work, {}
-        for stage in stages:
-            found = stage.stored(store, progress.note, held=held)
-            if found is None:
+        found = [(stage, store.find(stage.kind, stage.key, progress.note, held=held)) for stage in stages]
+        cached = [(stage, entry) for stage, entry in found if entry is not None]
+        recorded = tracker.recorded([(entry, stage.parent_run) for stage, entry in cached])
+        for stage, entry in cached:
+            try:
+                content = stage.load(entry)
+            except DAMAGE as error:
+                store.put_aside(entry.path, str(error), progress.note)
                 continue
-            entry, content = found
-            run_id = tracker.recorded(entry, stage.parent_run)
+            run_id = recorded.get(entry.name, "")
             if not run_id:
                 with nullcontext() if held else self.lock(stage):
-                    run_id = "" if held else tracker.recorded(entry, stage.parent_run)
-                    run_id = run_id or self._record(stage, content, entry, self._run_of(stage))
+                    again = {} if held else tracker.recorded([(entry, stage.parent_run)])
+                    run_id = again.get(entry.name) or self._record(stage, content, entry, *self._runs([stage]))
             self.recorded.append((entry, run_id, stage.parent_run))
             results[stage.key] = stage.result(content, entry, run_id)
         return results
 
     def note(self) -> None:
         """Note in the cache which runs record the results: the next command need not open an unchanged record."""
+        tracker = self.work.tracker
         for entry, run_id, parent in self.recorded:
-            self.work.tracker.note(entry, run_id, parent)
+            entry.note_run(tracker.note_of(parent), run_id, tracker.state)
 
     def run(self, batch: Sequence[Stage], prepared: Any) -> dict[str, Any]:
         """Lock a batch, look into the cache again, compute the missing results, publish and record them."""
@@ -250,7 +250,9 @@ class _Execution:
                         started.append(stage)
                 except Exception as error:
                     self._fail(stage, error)
-            runs = [(stage, held.enter_context(self._run_of(stage).guarded())) for stage in started]
+            runs = list(zip(started, self._runs(started), strict=True))
+            for _, run in runs:
+                held.enter_context(run.guarded())
             computed = started[0].compute_batch(runs, prepared, work) if started else ()
             for (stage, run), found in zip(runs, computed, strict=True):
                 if isinstance(found, Exception):
@@ -265,18 +267,23 @@ class _Execution:
                 results[stage.key] = stage.result(content, entry, self._record(stage, content, entry, run))
         return results
 
-    def _run_of(self, stage: Stage) -> TrackedRun:
-        """Return the unfinished run of a stage, or a new one."""
-        tracker, grids = self.work.tracker, stage.asked.strategy.grids if stage.asked else {}  # of which it was tuned
-        about: dict[str, Any] = {"tags": stage.tags}
-        about["flat"] = stage.config.flat() | {f"tuning.{name}": write(grid) for name, grid in grids.items()}
-        about |= {"params": set_values(stage.config), "config": (stage.asked or stage.config).to_yaml()}
-        if run := tracker.resume(stage.experiment, stage.key, stage.parent_run):
-            self.work.progress.note(f"going on with the interrupted run of {stage.name}")
-            tracker.describe(run, **about)
-            return run
-        about |= {"stage": stage.kind, "key": stage.key, "parent": self._parent_of(stage)}
-        return tracker.start(stage.experiment, stage.name, **about)
+    def _runs(self, batch: Sequence[Stage]) -> list[TrackedRun]:
+        """Return a run for each stage: its unfinished one, or a new one."""
+        tracker, runs = self.work.tracker, dict[str, TrackedRun]()
+        if batch:
+            runs = tracker.unfinished(batch[0].experiment, [stage.key for stage in batch], batch[0].parent_run)
+        for stage in batch:
+            grids = stage.asked.strategy.grids if stage.asked else {}  # of which values were chosen
+            about: dict[str, Any] = {"tags": stage.tags}
+            about["flat"] = stage.config.flat() | {f"tuning.{name}": write(grid) for name, grid in grids.items()}
+            about |= {"params": set_values(stage.config), "config": (stage.asked or stage.config).to_yaml()}
+            if stage.key in runs:
+                self.work.progress.note(f"going on with the interrupted run of {stage.name}")
+                tracker.describe(runs[stage.key], **about)
+                continue
+            about |= {"stage": stage.kind, "key": stage.key, "parent": self._parent_of(stage)}
+            runs[stage.key] = tracker.start(stage.experiment, stage.name, **about)
+        return [runs[stage.key] for stage in batch]
 
     def _record(self, stage: Stage, content: Any, entry: Entry, run: TrackedRun) -> str:
         """Record a result of the cache in its run, mark the run FINISHED, and return the run's id."""

@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runs.stages.fair.results import FairResult, Series, fronts, series_of
+from runs.stages.fair.results import FairResult
+from runs.stages.fair.series import Series, fronts, series_of
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:

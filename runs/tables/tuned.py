@@ -6,7 +6,8 @@ from runs.stages.lineage import evaluate_name
 
 if TYPE_CHECKING:
     from fsl.evaluation.paired import Difference
-    from runs.stages.tuning import Curve, Tuning
+    from runs.stages.curves import Curve
+    from runs.stages.tuning import Tuning
 
 
 def row(tuning: "Tuning", curve: "Curve") -> dict[str, str]:

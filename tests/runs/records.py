@@ -7,10 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from clustering.foundation.progress import quiet
 from runs.record.query import COMMAND, RunRow
-from runs.stages.lineage import Lineage
-from runs.stages.stage import Workspace
 
 
 def runs_of(tracker, experiment):
@@ -36,23 +33,6 @@ def exporting():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def features(config, split, store, tracker, progress=quiet):
-    """The features of a split with the base mean; made if they are missing."""
-    from runs.stages.banks import bank_of_split
-
-    return bank_of_split(config, split, Lineage.of(config), Workspace(store, tracker, progress))
-
-
-def cluster_all(configs, store, tracker, **how):
-    """The results of configs of `transduce cluster` or `fair`; the error of the first that failed."""
-    from runs.stages.clustering.stage import clustering
-
-    results, failures = clustering(configs, store, tracker, **how)
-    if failures:
-        raise failures[0][1]
-    return results
 
 
 BENCHMARKS = ("glyphs", "omniglot", "it's")

@@ -67,7 +67,7 @@ def test_published_is_found_and_replaced(store):
     found = store.find("checkpoint", KEY)
     assert found == dataclasses.replace(made, reused=True)
     assert not made.reused
-    assert (found.name, (found.path / "config.yaml").read_text()) == (f"checkpoint/{KEY}", "seed: 0\n")
+    assert (found.name, found.config) == (f"checkpoint/{KEY}", "seed: 0\n")
     assert (found.metrics, found.facts) == ({"accuracy": 0.5}, {"tags": {"way": 5}})
     assert store.peek("checkpoint", KEY)
     assert made.fingerprint == publish(store, "b" * 16).fingerprint != publish(store, text="other").fingerprint

@@ -6,7 +6,7 @@ from torchvision.transforms import v2
 
 from fsl.features.conforming import network_input
 from runs.stages.lineage import Lineage, Lineages
-from tests.runs.records import features
+from runs.stages.pipeline import features
 
 
 @pytest.mark.parametrize(("size", "share"), [(84, 0.875), (32, 0.8), (28, 0.5), (16, 1.0)])

@@ -11,8 +11,7 @@ from runs.figures import clusterings
 from runs.figures.clusterings import chosen_labels, cluster_pictures, matched, partitions_figure
 from runs.figures.papers import drawing
 from runs.figures.titles import method_titles
-from runs.stages.clustering.stage import points_of
-from tests.runs.records import cluster_all
+from runs.stages.clustering.stage import clustering, points_of
 from tests.runs.test_xsdc_figures import lines_of
 
 SMALL = ["dataset=spirals", "arms=3", "points=30", "starts=3", "selection=null"]
@@ -22,7 +21,7 @@ SMALL = ["dataset=spirals", "arms=3", "points=30", "starts=3", "selection=null"]
 def drawn(store, tracker):
     def make(*settings):
         configs = parse(ClusterConfig, [*SMALL, *settings])
-        return cluster_all(configs, store, tracker)
+        return clustering(configs, store, tracker)
 
     return make
 

@@ -10,13 +10,14 @@ import pytest
 from clustering.foundation.streams import stream
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
+from runs.stages.clustering.stage import clustering
 from runs.tables.claims.clustering import check
 from runs.tables.evidence import look_up
 from runs.tables.filling import Record
 from runs.tables.grid import clusterings_table
 from runs.tables.papers.paper import paper_table
 from runs.tables.table import SeedResult
-from tests.runs.records import cluster_all, copy_results
+from tests.runs.records import copy_results
 from tests.runs.test_entropy_claims import trials
 
 LINEAR = ["max_iter=3000", "batch_size=250", "starts=6", "selection=null"]
@@ -52,7 +53,7 @@ def table_results(results_of, settings):
         for (row, column), cell in table_of(settings).cells.items()
         if row.name == "SLK-MS" and column.name == "Reuters"
     }.values()
-    return results_of("table", lambda *where: cluster_all([config], *where))
+    return results_of("table", lambda *where: clustering([config], *where))
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store
     assert count(starts="11") == 0
     assert count(selection="null") == 0
     seeded = filled.config.replace(seed=5)
-    cluster_all([seeded], store, tracker)
+    clustering([seeded], store, tracker)
     table = look_up(table_of(settings), tracker)
     assert {tuple(r.seed for r in cell.results) for cell in table.cells.values()} == {(), (0, 5)}
     # Without the file that the runs stand on, they are still found: the data need not be here.
@@ -148,7 +149,7 @@ def test_an_experiment_of_clusterings_has_a_table(tmp_path, store, tracker, caps
     of_labels = of_starts - {"ACC"} | {"accuracy"}
     assert values.keys() == expected | {("10 labels", "seeded_kmeans", name) for name in of_labels}
     assert {cell["seeds"] for cell in cells} == {2}
-    runs = cluster_all(parse(ClusterConfig, [f"experiment={experiment}"]), store, tracker)
+    runs = clustering(parse(ClusterConfig, [f"experiment={experiment}"]), store, tracker)
     assert all(run.reused for run in runs)
     of_kmeans = [run.trials.metrics()["nmi"] for run in runs if run.config.method.name == "kmeans"]
     assert values["no labels", "kmeans", "NMI"] == pytest.approx(100 * np.mean(of_kmeans))

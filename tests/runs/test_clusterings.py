@@ -7,8 +7,8 @@ import pytest
 
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
-from runs.stages.clustering.stage import stage_of
-from tests.runs.records import cluster_all, copy_results, runs_of
+from runs.stages.clustering.stage import clustering, stage_of
+from tests.runs.records import copy_results, runs_of
 
 SMALL = ["method=slk_mean_shift", "dataset=spirals", "arms=3", "points=10", "starts=3"]
 QUICK = "method=tiny_points:Halves"
@@ -37,7 +37,7 @@ def clustered_results(results_of, tmp_path_factory):
     path = tmp_path_factory.mktemp("selection") / "few.yaml"
     path.write_text(SELECTION)
     configs = parse(ClusterConfig, [*SMALL, f"selection={path}"])
-    return results_of("clustered", lambda *where: cluster_all(configs, *where))
+    return results_of("clustered", lambda *where: clustering(configs, *where))
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def test_the_key_heeds_what_can_change_the_result_and_nothing_else(asked, tmp_pa
 
 def test_a_method_without_a_seed_is_tried_once(asked, store, tracker, tmp_path, monkeypatch):
     monkeypatch.setenv("TINY_MARKS", str(tmp_path))
-    (result,) = cluster_all(asked(QUICK), store, tracker)
+    (result,) = clustering(asked(QUICK), store, tracker)
     assert (tmp_path / "fits").read_text() == "x"
     assert result.trials.given.tolist() == result.trials.tried.tolist() == [True]
     assert result.trials.confidence is None

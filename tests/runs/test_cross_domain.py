@@ -10,8 +10,7 @@ from fsl.features.conforming import conform
 from fsl.weights.checkpoints import load_backbone
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
-from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation
-from tests.runs.records import features
+from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
 
 TARGET = "target=tiny_plugins:Coloured"
 

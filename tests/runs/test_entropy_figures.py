@@ -5,8 +5,7 @@ import pytest
 
 from runs.config.configs import ClusterConfig, parse
 from runs.figures.papers import drawing
-from runs.stages.clustering.stage import points_of
-from tests.runs.records import cluster_all
+from runs.stages.clustering.stage import clustering, points_of
 from tests.runs.test_xsdc_figures import lines_of
 
 SPIRALS = ["dataset=spirals", "arms=3", "points=30", "starts=1", "selection=null"]
@@ -14,7 +13,7 @@ SPIRALS = ["dataset=spirals", "arms=3", "points=30", "starts=1", "selection=null
 
 def test_accuracy_by_wrong_labels_is_that_of_the_runs(store, tracker):
     given = ["method=labelled,labelled_reverse,labelled_absolute", "labels=40", "wrong=0,0.6", "max_iter=3"]
-    results = cluster_all(parse(ClusterConfig, [*SPIRALS, *given, "seed=0,1"]), store, tracker)
+    results = clustering(parse(ClusterConfig, [*SPIRALS, *given, "seed=0,1"]), store, tracker)
     figure, caption = drawing("entropy/11").drawn(results)
     (axes,) = figure.axes
     drawn = lines_of(axes)
@@ -36,7 +35,7 @@ def test_accuracy_by_wrong_labels_is_that_of_the_runs(store, tracker):
 @pytest.mark.slow
 def test_loss_and_accuracy_by_epochs_are_those_of_the_starts(store, tracker):
     given = ["method=entropy,miadm", "pseudo_labels=batch,epoch", "max_iter=3,9", "batch_size=30", "starts=2"]
-    results = cluster_all(parse(ClusterConfig, [*SPIRALS[:3], "selection=null", *given]), store, tracker)
+    results = clustering(parse(ClusterConfig, [*SPIRALS[:3], "selection=null", *given]), store, tracker)
     figure, caption = drawing("entropy/12").drawn(results)
     panels = [(axes.get_title(), lines_of(axes)) for axes in figure.axes]
     methods = [title for title, _ in panels[:2]]
@@ -61,7 +60,7 @@ def test_loss_and_accuracy_by_epochs_are_those_of_the_starts(store, tracker):
 def test_the_shares_of_neighbours_in_one_cluster_are_those_of_the_runs(store, tracker):
     given = ["points=30", "network.views=1,0", "epochs=2", "network.batch_size=60", "seed=0,3"]
     configs = drawing("entropy/2").configs("", given, print)
-    results = cluster_all(configs, store, tracker)
+    results = clustering(configs, store, tracker)
     figure, caption = drawing("entropy/2").drawn(results)
     titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
     heads = ["no views, seed 0", "no views, seed 3", "1 view, seed 0", "1 view, seed 3"]

@@ -10,10 +10,10 @@ from fairness.datasets import DATASETS
 from runs.cli import main
 from runs.config.configs import FairConfig, parse
 from runs.figures.fair import cost_of_fairness
-from runs.stages.fair.results import fronts, series_of
-from runs.stages.fair.stage import FairStage
+from runs.stages.fair.series import fronts, series_of
+from runs.stages.fair.stage import FairStage, fair_clustering
 from runs.tables.trade_off import footnote, rows
-from tests.runs.records import cluster_all, copy_results, runs_of
+from tests.runs.records import copy_results, runs_of
 
 SMALL = ["dataset=synthetic", "fairness_weight=0,60,500", "n_init=1"]  # seconds
 made_before = pytest.mark.usefixtures("made")
@@ -32,7 +32,8 @@ def asked():
 @pytest.fixture
 def one(store, tracker):
     def run(configs, **options):
-        results = cluster_all(configs, store, tracker, **options)
+        results, failed = fair_clustering(configs, store, tracker, **options)
+        assert not failed
         return results
 
     return run
@@ -41,7 +42,7 @@ def one(store, tracker):
 @pytest.fixture(scope="session")
 def fair_results(results_of):
     """A results folder with the run of `asked()`. Copy it, do not touch it."""
-    return results_of("fair", lambda *where: cluster_all(parse(FairConfig, SMALL), *where))[0]
+    return results_of("fair", lambda *where: fair_clustering(parse(FairConfig, SMALL), *where))[0]
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from runs.cli import main
 from runs.config.configs import FairConfig, parse
 from runs.figures import fair
 from runs.figures.papers import drawing
-from runs.stages.clustering.stage import points_of
-from tests.runs.records import cluster_all
+from runs.stages.fair.stage import fair_clustering, points_of
 
 SMALL = ["dataset=synthetic", "n_init=1", "max_iter=5"]
 
@@ -20,7 +19,8 @@ SMALL = ["dataset=synthetic", "n_init=1", "max_iter=5"]
 def run(store, tracker):
     def make(*settings, weights="0,10,500"):
         configs = parse(FairConfig, [*SMALL, f"fairness_weight={weights}", *settings])
-        results = cluster_all(configs, store, tracker)
+        results, failed = fair_clustering(configs, store, tracker)
+        assert not failed
         return results
 
     return make

@@ -5,11 +5,10 @@ import pytest
 import torch
 
 from runs.config.configs import EvaluateConfig, parse
-from runs.stages.banks import pictures
+from runs.stages.banks import features, pictures
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation
 from runs.stages.stage import Workspace
-from tests.runs.records import features
 
 
 @pytest.fixture

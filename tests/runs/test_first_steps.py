@@ -21,8 +21,8 @@ from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.own_data.trained_networks import FILE, trained_networks
-from runs.stages.evaluations import tasks_of
 from runs.stages.lineage import Lineage, evaluate_name
+from runs.stages.preflight import tasks_of
 
 OWN = """
 import dataclasses

@@ -14,8 +14,7 @@ from fsl.weights.checkpoints import save_backbone
 from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
-from runs.stages.pipeline import evaluation
-from tests.runs.records import features
+from runs.stages.pipeline import evaluation, features
 
 
 def their_network(seed=0):

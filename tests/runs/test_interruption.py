@@ -144,12 +144,27 @@ def test_evaluation(interrupt_at, trained, tracker, config, notes, where, number
     assert again.run_id == result.run_id
 
 
-def test_a_killed_forced_run_is_marked_by_a_command_that_reuses(trained_results, store, tiny_arguments):
+@pytest.mark.parametrize(
+    "verb", ["train", "evaluate", *(pytest.param(verb, marks=pytest.mark.slow) for verb in ("tune", "cluster", "fair"))]
+)
+def test_a_killed_forced_run_is_marked_by_a_command_that_reuses(verb, trained_results, store, tiny_arguments, tmp_path):
     copy_results(trained_results, store)
-    tracker, command = Tracker(store), ["evaluate", *tiny_arguments, "strategy=simpleshot", f"results={store.root}"]
+    tracker = Tracker(store)
+    protocol = tmp_path / "short.yaml"
+    protocol.write_text("tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n")
+    rest = [item for item in tiny_arguments if not item.startswith("tasks=")]
+    typed = {
+        "train": [item for item in rest if not item.startswith("query=")],
+        "evaluate": [*tiny_arguments, "strategy=simpleshot"],
+        "tune": [*rest, f"tuning={protocol}", "strategy=laplacianshot"],
+        "cluster": ["method=kmeans", "dataset=spirals", "arms=3", "points=30", "starts=2"],
+        "fair": ["dataset=synthetic", "method=fair_kmeans", "fairness_weight=0", "n_init=1"],
+    }
+    command = [verb, *typed[verb], f"results={store.root}"]
     assert main(command) == 0
     finished = read_runs(tracker, "")
-    killed = tracker.start("evaluate/Tiny", "killed", stage="evaluation", key="f" * 16, params={})
+    values = {"stage": "evaluation", "key": "f" * 16, "params": {}, "config": "", "tags": {}}
+    killed = tracker.start("evaluate/Tiny", "killed", **values)
     assert main(command) == 0
     assert tracker.get(killed.run_id).info.status == "KILLED"
     assert read_runs(tracker, "") == finished

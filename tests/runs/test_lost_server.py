@@ -2,7 +2,9 @@
 
 import contextlib
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from runs.cli import main
 from runs.record.query import read_runs
@@ -11,6 +13,7 @@ from tests.runs.servers import free_port, mlflow_server, wait_for
 from tests.runs.unsteady import Unsteady
 
 HOW = ("refuse", "hang", "error")
+PROTOCOL = "tasks: 30\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n"
 
 
 @pytest.fixture(scope="module")
@@ -40,29 +43,58 @@ def unsteady(upstream, monkeypatch):
 
 
 @pytest.fixture
-def commands(trained, tiny_arguments, how):
+def commands(trained, tiny_arguments, tmp_path, how):
     """What to type for each verb, what its server breaks at, and the experiment that its run is in. No two tests of one
     server have a result in common."""
+    number = HOW.index(how)
     results = f"results={trained.root}"
+    (tmp_path / "short.yaml").write_text(PROTOCOL)
     rest = [item for item in tiny_arguments if not item.startswith("tasks=")]
+    lines = [item.replace("=", ": ", 1) for item in [*rest, "tasks=50", "strategy=simpleshot"]]
+    (tmp_path / "tiny.yaml").write_text("\n".join(lines) + "\n")
     training = [item for item in rest if not item.startswith(("query=", "epochs="))]
-    tasks = f"tasks={40 + HOW.index(how)}"
-    clusters = ["method=kmeans", "dataset=spirals", "arms=3", "points=30", "starts=2"]
+    for part, name in (("support", "red"), ("support", "blue"), ("query", ".")):
+        (tmp_path / part / name).mkdir(parents=True)
+        pixels = np.full((32, 32, 3), (200, 40, 40) if name == "red" else (40, 40, 190), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / part / name / f"{part}.png")
+    network = next(trained.cache("checkpoint").glob("*/best.safetensors"))
+    pictures = [f"support={tmp_path}/support", f"query={tmp_path}/query", f"backbone={network}"]
+    small = ["dataset=spirals", "arms=3", "points=30"]
     return {
         "train": (["train", *training, "epochs=2", "seed=7", results], '"val/simpleshot"', "train/Tiny"),
         "evaluate": (
-            ["evaluate", *rest, tasks, "strategy=simpleshot,laplacianshot", results],
+            ["evaluate", *rest, f"tasks={40 + number}", "strategy=simpleshot,laplacianshot", results],
             "per_task.npz",
             "evaluate/Tiny",
         ),
-        "cluster": (["cluster", *clusters, results], "trials.npz", "cluster/spirals"),
+        "tune": (
+            ["tune", *rest, f"tuning={tmp_path}/short.yaml", "strategy=laplacianshot", results],
+            "per_task.npz",
+            "tune/Tiny",
+        ),
+        "table": (
+            ["table", str(tmp_path / "tiny.yaml"), results, "--run-missing", "-y"],
+            "per_task.npz",
+            "evaluate/Tiny",
+        ),
+        "cluster": (["cluster", "method=kmeans", *small, "starts=2", results], "trials.npz", "cluster/spirals"),
+        "fair": (
+            ["fair", "dataset=synthetic", f"fairness_weight=0,{60 + number}", "n_init=1", results],
+            "path.npz",
+            "fair/synthetic",
+        ),
+        "classify": (["classify", *pictures, results], "predictions.csv", "classify/support"),
     }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "how"),
-    [("train", "refuse"), ("evaluate", "refuse"), ("evaluate", "hang"), ("evaluate", "error"), ("cluster", "refuse")],
+    [
+        *((verb, "refuse") for verb in ("train", "evaluate", "tune", "table", "cluster", "fair", "classify")),
+        ("evaluate", "hang"),
+        ("fair", "error"),
+    ],
 )
 def test_a_server_that_is_lost_in_the_middle(unsteady, commands, trained, capsys, monkeypatch, verb, how):
     typed, breaks_at, experiment = commands[verb]
@@ -76,9 +108,15 @@ def test_a_server_that_is_lost_in_the_middle(unsteady, commands, trained, capsys
     tracker = Tracker(trained)
     server.mend()
     before = {row.run_id for row in read_runs(tracker, experiment)}
-    if verb != "train":  # of which the rest is still to be done
-        for place in ("fsl.evaluation.episodic.evaluate", "runs.stages.clustering.stage.fit_all"):
+
+    if verb not in ("train", "tune"):  # of which the rest is still to be done
+        for place in (
+            "fsl.evaluation.episodic.evaluate",
+            "runs.stages.clustering.fitting.fit_all",
+            "runs.stages.fair.results.TradeOff.of",
+        ):
             monkeypatch.setattr(place, _never)
+        monkeypatch.setattr("fsl.features.image_encoder.ImageEncoder.encode", _never)
     assert main(typed) == 0
     finished = {row.run_id for row in read_runs(tracker, experiment)} - before
     assert finished

@@ -11,9 +11,9 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from runs.config.configs import ClusterConfig, parse
 from runs.stages.clustering.learning import doubts_of
-from runs.stages.clustering.stage import points_of, stage_of
+from runs.stages.clustering.stage import clustering, points_of, stage_of
 from runs.stages.clustering.trials import Known, known_labels, told
-from tests.runs.records import cluster_all, runs_of
+from tests.runs.records import runs_of
 from tests.runs.stopping import Stopping
 
 QUICK = ["method=entropy", "network=small_cnn", "epochs=3", "network.batch_size=30", "device=cpu"]
@@ -44,12 +44,13 @@ def asked(pictures: Path):
 
 
 def test_a_run_has_curves_sizes_scores_and_what_was_learned(asked, store, tracker, notes):
-    (result,) = cluster_all(asked(), store, tracker, progress=notes)
+    (result,) = clustering(asked(), store, tracker, progress=notes)
     run = tracker.get(result.run_id)
     curve = [point.value for point in tracker.client.get_metric_history(result.run_id, "loss")]
     assert len(curve) == 3
     watched = tracker.client.get_metric_history(result.run_id, "watched_nmi")
     assert [point.step for point in watched] == [1, 2, 3]
+    assert "nothing selects by them" in run.data.tags["watched"]
     assert sum(int(size) for size in run.data.tags["sizes"].split()) == 90
     shares = [run.data.metrics[f"cluster_sizes/{k}"] for k in range(3)]
     assert sum(shares) == pytest.approx(1)
@@ -57,14 +58,14 @@ def test_a_run_has_curves_sizes_scores_and_what_was_learned(asked, store, tracke
     assert "taken to be of the same size" in notes
     assert "reading folder" in notes
     bank = Path(run.data.tags["features"])
-    (learned,) = cluster_all(
+    (learned,) = clustering(
         parse(ClusterConfig, ["dataset=features", f"path={bank}", "method=kmeans", "selection=null", "starts=2"]),
         store,
         tracker,
     )
     assert learned.shape == (90, 128)
     assert learned.n_clusters == 3
-    (again,) = cluster_all(asked(), store, tracker, progress=notes)
+    (again,) = clustering(asked(), store, tracker, progress=notes)
     assert again.reused
     assert again.run_id == result.run_id
 
@@ -73,24 +74,24 @@ def test_a_run_has_curves_sizes_scores_and_what_was_learned(asked, store, tracke
 def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(asked, store, tracker, notes):
     config = asked()
     with pytest.raises(KeyboardInterrupt):
-        cluster_all(config, store, tracker, progress=Stopping(200))
+        clustering(config, store, tracker, progress=Stopping(200))
     (begun,) = runs_of(tracker, "cluster/folder")
-    (resumed,) = cluster_all(config, store, tracker, progress=notes)
+    (resumed,) = clustering(config, store, tracker, progress=notes)
     assert resumed.run_id == begun.info.run_id
     assert "went on after epoch 2" in notes
     assert tracker.get(resumed.run_id).info.status == "FINISHED"
     with pytest.raises(KeyboardInterrupt):
-        cluster_all(config, store, tracker, progress=Stopping(100), force=True)
-    (whole,) = cluster_all(config, store, tracker, force=True)
+        clustering(config, store, tracker, progress=Stopping(100), force=True)
+    (whole,) = clustering(config, store, tracker, force=True)
     assert whole.run_id != resumed.run_id
     np.testing.assert_array_equal(resumed.trials.confidence, whole.trials.confidence)
     assert not list(store.cache("checkpoints").glob("*.partial"))
-    (other,) = cluster_all(asked("seed=1"), store, tracker)
+    (other,) = clustering(asked("seed=1"), store, tracker)
     assert (other.trials.confidence != whole.trials.confidence).any()
 
 
 def test_a_result_that_is_far_from_sure_or_from_the_prior_is_warned_of(asked, store, tracker, notes):
-    (unsure,) = cluster_all(asked("epochs=1"), store, tracker, progress=notes)
+    (unsure,) = clustering(asked("epochs=1"), store, tracker, progress=notes)
     assert unsure.trials.confidence.mean() < 0.6
     (said,) = (note for note in notes.notes if "do not rely on" in note)
     assert "it is far from sure of its clusters" in said
@@ -106,14 +107,14 @@ def test_a_result_that_is_far_from_sure_or_from_the_prior_is_warned_of(asked, st
 
 @pytest.mark.slow
 def test_known_labels_name_the_clusters_and_the_others_are_judged(asked, store, tracker, pictures, tmp_path):
-    (some,) = cluster_all(asked("epochs=12", "labels=15"), store, tracker)
+    (some,) = clustering(asked("epochs=12", "labels=15"), store, tracker)
     assert some.trials.scores["accuracy"][0] > 0.6
-    (none,) = cluster_all(asked("epochs=1", "labels=0"), store, tracker)
+    (none,) = clustering(asked("epochs=1", "labels=0"), store, tracker)
     assert "accuracy" not in none.trials.scores
     assert none.key == stage_of(asked("epochs=1")[0]).key, "no labels are none"
     path = tmp_path / "labels.csv"
     path.write_text("file,label\nacross/0.png,across\ndown/3.png,down\n")
-    (found,) = cluster_all(asked(f"labels={path}", "classes=null"), store, tracker)
+    (found,) = clustering(asked(f"labels={path}", "classes=null"), store, tracker)
     assert found.n_clusters == 2
     assert not found.trials.scores
     names = sorted(f"{part.parent.name}/{part.name}" for part in pictures.rglob("*.png"))
@@ -124,7 +125,7 @@ def test_known_labels_name_the_clusters_and_the_others_are_judged(asked, store, 
 @pytest.mark.slow
 def test_wrong_labels_are_told_to_what_smooths_labels_and_not_to_the_judge(asked, store, tracker):
     given = ["method=labelled_reverse", "epochs=4", "labels=60", "views=0"]
-    right, wrong = cluster_all(asked(*given, "wrong=0,0.5"), store, tracker)
+    right, wrong = clustering(asked(*given, "wrong=0,0.5"), store, tracker)
     assert right.key == stage_of(asked(*given)[0]).key, "none are wrong where nothing is said"
     assert right.key != wrong.key
     known = known_labels(wrong.config, points_of(wrong.config)).known
@@ -143,7 +144,7 @@ def test_wrong_labels_are_told_to_what_smooths_labels_and_not_to_the_judge(asked
 
 
 def test_pseudo_labels_short_of_their_tolerance_are_said_once(asked, store, tracker, notes):
-    cluster_all(asked("method=tiny_hasty:Hasty", "epochs=1"), store, tracker, progress=notes)
+    clustering(asked("method=tiny_hasty:Hasty", "epochs=1"), store, tracker, progress=notes)
     assert len([note for note in notes.notes if "pseudo-labels of a batch by em did not converge" in note]) == 1
     assert len([note for note in notes.notes if "clusters have no points" in note]) <= 1
 
@@ -159,7 +160,7 @@ def test_pseudo_labels_short_of_their_tolerance_are_said_once(asked, store, trac
         (["wrong=1.3", "labels=9"], "wrong .*0 and 1"),
         (["starts=3"], "starts"),
         (["network=small_cn"], "small_cn"),
-        (["inner=4"], "4 x 4 .*inner"),
+        (["inner=4"], "4 x 4 .*8 x 8 .*inner"),
         (["links=10"], "links"),
         (["method=iic", "views=0"], "at least one view"),
         (["prior=foo"], "prior .*'balanced' or 3 numbers"),
@@ -171,5 +172,5 @@ def test_pseudo_labels_short_of_their_tolerance_are_said_once(asked, store, trac
 )
 def test_what_cannot_be(asked, store, tracker, more, message):
     with pytest.raises(InputError, match=message):
-        cluster_all(asked(*more), store, tracker)
+        clustering(asked(*more), store, tracker)
     assert not tracker.exists() or not runs_of(tracker, "cluster/folder"), "no failed run"

@@ -10,8 +10,7 @@ from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.stages.lineage import Lineage
-from runs.stages.pipeline import evaluation
-from tests.runs.records import features
+from runs.stages.pipeline import evaluation, features
 
 
 @pytest.fixture(scope="module")

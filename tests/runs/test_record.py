@@ -3,6 +3,8 @@
 import math
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
@@ -71,7 +73,9 @@ def test_numbers_and_texts_are_exact(tracker, filled):
     assert math.isnan(row.metrics["bad"])
     assert (row.metrics["loss"], row.metrics["tiny"]) == (1.0, 5e-324), "the value of the last step"
     assert (row.params["audit"], row.params["training"]) == ('["a", "ü\\n\t"]', "None")
+    assert row.end == 1_700_000_000_002
     assert row.artifact_uri == (filled.artifacts / "train" / "glyphs" / row.run_id / "artifacts").as_uri()
+    assert read_runs(tracker, "train/", statuses=["RUNNING"])[0].end is None
 
 
 def test_parent_runs_of_commands_are_left_out(store):
@@ -94,11 +98,25 @@ def copied(filled, tmp_path):
     return store
 
 
+def test_what_a_killed_writer_left_is_rolled_back(copied):
+    expected = read_runs(Tracker(copied), "")
+    code = (
+        "import os, signal, sqlite3, sys\nconnection = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "connection.execute('pragma cache_size = 2')\nconnection.execute('begin')\n"
+        "connection.execute(\"update params set value = 'x' || hex(randomblob(500))\")\n"
+        "os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    before = copied.database.read_bytes()
+    subprocess.run([sys.executable, "-c", code, str(copied.database)])
+    assert copied.database.read_bytes() != before
+    alike(read_runs(Tracker(copied), ""), expected)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ("alter table runs rename column status to state", "status"),
-        ("drop table alembic_version", "not a database of MLflow"),
+        ("drop table alembic_version", "another program"),
         ("update alembic_version set version_num = 'abc'", "mlflow db upgrade sqlite:///"),
         (b"\xa5", "results=FOLDER"),
     ],
@@ -113,3 +131,10 @@ def test_a_damaged_or_foreign_database_is_named(copied, change, message):
     with pytest.raises(InputError, match=message) as caught:
         read_runs(Tracker(copied), "")
     assert str(copied.database) in str(caught.value)
+
+
+def test_a_cut_database_elsewhere_is_named_with_its_variable(copied, monkeypatch):
+    copied.database.write_bytes(copied.database.read_bytes()[:50_000])
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{copied.database}")
+    with pytest.raises(InputError, match="MLFLOW_TRACKING_URI"):
+        read_runs(Tracker(copied), "")

@@ -9,11 +9,14 @@ import pytest
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.config.configs import EvaluateConfig, parse
+from runs.record import query as record
+from runs.record.query import read_runs
 from runs.record.server import serve
 from runs.report.site import build_report
 from runs.stages.pipeline import evaluation
 from runs.track import Tracker
 from tests.runs.children import until
+from tests.runs.records import STATUSES, alike, fill
 from tests.runs.servers import free_port, in_background, mlflow_server, wait_for
 
 
@@ -77,6 +80,22 @@ def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments,
     assert f'"http://127.0.0.1:{port}/#/runs/{run.info.run_id}"' in page
     serve(trained, say=notes.note)
     assert "open that address" in notes
+
+
+@pytest.mark.slow
+def test_many_runs_are_the_same_from_a_server_and_from_its_database(server, store, monkeypatch):
+    child, port, folder = server
+    wait_for(child, port)
+    by_server = Tracker(store, uri=f"http://127.0.0.1:{port}")
+    by_file = Tracker(store, uri=f"sqlite:///{folder}/server.db")
+    fill(by_server)
+    monkeypatch.setattr(record, "PAGE", 3)
+    for tags in ({}, {"benchmark": ["it's", "glyphs"]}, {"note": [""]}, {"key": [f"{i:016d}" for i in range(9)]}):
+        rows = [read_runs(tracker, "evaluate/", tags=tags, statuses=STATUSES) for tracker in (by_server, by_file)]
+        assert rows[0], tags
+        alike(*rows)
+    row = read_runs(by_server, "train/", statuses=["KILLED"])[0]
+    assert row.artifact_uri.startswith("mlflow-artifacts:")
 
 
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 0), ("127.0.0.1", 70000), ("203.0.113.1", 5000)])

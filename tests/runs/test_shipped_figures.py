@@ -23,7 +23,7 @@ def test_a_shipped_drawing_is_shown_unless_the_user_has_one(
     monkeypatch.setattr("runs.tables.shipped.PLACE", SHIPPED)
     mine = "<?xml <dc:description>My &lt; caption</dc:description>"
     monkeypatch.setattr("runs.report.figures._svg", lambda row, tracker: mine)
-    row = RunRow("a" * 32, NAME, "figure", 0, "FINISHED", {}, {}, {"stage": "figure"}, "")
+    row = RunRow("a" * 32, NAME, "figure", 0, 0, "FINISHED", {}, {}, {"stage": "figure"}, "")
     figures = read_figures([row] if own else [], tracker, drawings())
     (figure,) = (one for one in figures["thesis"] if one.name == NAME)
     assert figure.state == ("drawn" if own else "drawn (shipped)")

@@ -8,13 +8,14 @@ import pytest
 from clustering.deep.fair_assignment import FairAssignment
 from clustering.foundation.errors import InputError
 from fsl.strategies.zero_shot import ZeroShot
+from runs.stages.fair.stage import fair_clustering
 from runs.tables.evidence import look_up
 from runs.tables.formats import FILES, records
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import published_names
 from runs.tables.shipped import CLAIMS, RESULTS, shipped_results
 from runs.track import Tracker
-from tests.runs.records import cluster_all, copy_results, exporting
+from tests.runs.records import copy_results, exporting
 
 SHIPPED = Path(__file__).parents[2] / "reproduction"
 
@@ -116,7 +117,8 @@ def test_exported_results_are_those_of_the_runs(tracker, results_of, tmp_path, m
     settings = ["n_init=1", "max_iter=10", "fairness_weight=0,60"]
     empty = paper_table("thesis/3.2", settings)
     configs = [cell.fair for (row, _), cell in empty.cells.items() if row.name == "Synthetic-unequal"]
-    root, _ = results_of("row", lambda *where: cluster_all(configs, *where))
+    root, (_, failed) = results_of("row", lambda *where: fair_clustering(configs, *where))
+    assert not failed
     copy_results(root, tracker.store)
     own = look_up(empty, tracker)
     folder = tmp_path / "exported"

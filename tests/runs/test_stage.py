@@ -99,7 +99,7 @@ def test_a_failure_stops_nothing_else(stages, store, tracker, notes):
     assert tracker.get(runs[0].data.tags[PARENT]).info.status == "FAILED"
 
 
-@pytest.mark.parametrize("method", ["log", "finish"])
+@pytest.mark.parametrize("method", ["log", "data", "artifact", "finish"])
 def test_what_could_not_be_recorded_is_recorded_by_the_next_command(stages, store, tracker, monkeypatch, method):
     work = Workspace(store, tracker)
     real = getattr(TrackedRun, method)

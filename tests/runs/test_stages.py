@@ -13,8 +13,8 @@ from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.plan import plan
 from runs.stages.lineage import Lineage
-from runs.stages.pipeline import evaluation
-from tests.runs.records import features, runs_of
+from runs.stages.pipeline import evaluation, features
+from tests.runs.records import runs_of
 
 
 def test_a_damaged_result_is_evaluated_again(trained, evaluate, configs, notes):
@@ -60,6 +60,7 @@ def test_features_of_an_earlier_checkpoint_are_not_used(trained, tracker, config
         "checkpoint",
         lineage.checkpoint,
         lambda folder: retrain_a_little(old.path / "best.safetensors", folder / "best.safetensors"),
+        config=old.config,
         metrics=old.metrics,
         facts=old.facts,
     )

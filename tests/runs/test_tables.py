@@ -59,7 +59,9 @@ def test_a_run_whose_tasks_are_of_its_seed_belongs_to_both_series(tracker):
         rows = []
         for i, config in enumerate(configs):
             params, tags = {"seed": str(config.seed)}, {"data": "x", "cell": cell_keys(config)}
-            rows.append(RunRow(f"run{i}", "", "evaluate/glyphs", 0, "FINISHED", params, {"accuracy": 0.5}, tags, ""))
+            rows.append(
+                RunRow(f"run{i}", "", "evaluate/glyphs", 0, None, "FINISHED", params, {"accuracy": 0.5}, tags, "")
+            )
         return rows
 
     def filling(runs, *keys):

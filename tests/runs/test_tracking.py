@@ -1,11 +1,13 @@
 """The record of runs, with the real MLflow on a database of its own."""
 
+import base64
 import contextlib
 import math
 import os
 import re
 import shutil
 import sqlite3
+import sys
 from urllib.parse import quote
 
 import pytest
@@ -15,11 +17,12 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.cli import main
-from runs.record.origin import code_version
+from runs.record.code_version import code_version
 from runs.record.passwords import without_passwords
 from runs.record.query import read_runs
 from runs.track import Tracker
 from tests.runs.children import together
+from tests.runs.unsteady import Unsteady
 
 
 def start(tracker, key="a" * 16, name="laplacianshot 5w1s tiny/conv4 s0", experiment="evaluate/tiny", **more):
@@ -51,7 +54,7 @@ def test_a_run_holds_what_it_was_given_and_its_files_are_in_the_store(tracker, s
     assert found.info.run_name == "laplacianshot 5w1s tiny/conv4 s0"
     assert (found.data.params, found.data.metrics) == ({"shot": "1", "strategy.weight": "0.7"}, {"accuracy": 0.5})
     expected = {"key": "a" * 16, "stage": "evaluation", "shot": "1", "seed": "0", "code": code_version()}
-    assert expected.items() <= found.data.tags.items()
+    assert (expected | {"undefined": "bad, objective"}).items() <= found.data.tags.items()
     assert re.fullmatch(r".+, \d+ cores?(, .+)?", found.data.tags["machine"])
     inside = store.artifacts / "evaluate" / "tiny" / run.run_id / "artifacts"
     assert {path.name: path.read_text() for path in inside.iterdir()} == {
@@ -83,7 +86,7 @@ def test_a_resumed_run_is_the_same_run_and_repeats_nothing(tracker, notes):
         run.metrics({"loss": 1 / epoch}, epoch)
     run.metrics({"accuracy": 0.25}, 2)
     run.stop("KILLED", "why")
-    resumed = tracker.resume("evaluate/tiny", "a" * 16)
+    (resumed,) = tracker.unfinished("evaluate/tiny", ["a" * 16, "b" * 16]).values()
     for epoch in (2, 3, 4):  # what was logged after the last saved state comes again
         resumed.metrics({"loss": 1 / epoch, "accuracy": epoch / 8}, epoch)
     resumed.finish()
@@ -95,9 +98,9 @@ def test_a_resumed_run_is_the_same_run_and_repeats_nothing(tracker, notes):
         assert [(point.step, point.value) for point in history] == expected
     tags = tracker.get(run.run_id).data.tags
     assert (status(tracker, run), tags["resumed"], "ended" in tags) == ("FINISHED", "1", False)
-    assert tracker.resume("evaluate/tiny", "a" * 16) is None
+    assert tracker.unfinished("evaluate/tiny", ["a" * 16]) == {}
     tracker.client.delete_run(start(tracker).run_id)
-    assert tracker.resume("evaluate/tiny", "a" * 16) is None, "a deleted run is not resumed"
+    assert tracker.unfinished("evaluate/tiny", ["a" * 16]) == {}, "a deleted run is not resumed"
 
 
 # Experiments.
@@ -108,6 +111,17 @@ def test_a_deleted_experiment_is_restored(tracker, store, notes):
     tracker.client.delete_experiment(tracker.experiment("evaluate/tiny"))
     start(Tracker(store, say=notes.note)).finish()
     assert "restored" in notes
+
+
+def test_an_experiment_made_by_another_process_meanwhile(tracker, store, monkeypatch):
+    other, real, calls = Tracker(store), tracker.client.get_experiment_by_name, []
+
+    def late(name):
+        calls.append(name)
+        return real(name) if len(calls) > 1 else other.experiment(name) and None
+
+    monkeypatch.setattr(tracker.client, "get_experiment_by_name", late)
+    assert tracker.experiment("train/x") == other.experiment("train/x")
 
 
 def test_a_moved_results_folder_keeps_its_runs_and_their_files(tracker, store, tmp_path, notes):
@@ -123,6 +137,15 @@ def test_a_moved_results_folder_keeps_its_runs_and_their_files(tracker, store, t
     assert {row.experiment for row in read_runs(moved, "evaluate/")} == {"evaluate/tiny"}
     assert len(list((moved.store.artifacts / "evaluate" / "tiny").glob("*/artifacts/config.yaml"))) == 3
     assert moved.find("b" * 16) is not None
+
+
+@pytest.mark.parametrize("place", ["", "None"])
+def test_an_experiment_without_a_place_for_artifacts_is_named(tracker, store, place):
+    start(tracker).finish()
+    with opened(store) as record:
+        record.execute("update experiments set artifact_location = nullif(?, 'None')", [place])
+    with pytest.raises(InputError, match="no place for artifacts"):
+        start(Tracker(store))
 
 
 # Where the record is.
@@ -173,7 +196,6 @@ def test_a_database_with_text_that_is_no_utf8_is_named(tracker, store):
     ("uri", "said"),
     [
         ("./mlruns", "sqlite:////"),
-        ("postgresql://u:x@127.0.0.1/r", "by a server"),
         ("file:///tmp/mlruns", "sqlite:////"),
         ("sqlite://", "memory"),
         ("sqlite:///:memory:", "memory"),
@@ -211,7 +233,7 @@ def test_two_processes_on_a_new_store(tmp_path, child_environment):
     assert len(read_runs(Tracker(Store(tmp_path / "results")), "train/")) == 2
 
 
-# Passwords.
+# Passwords and drivers.
 
 SECRET = "s3cr3t-pa55"
 
@@ -240,6 +262,33 @@ def test_no_password_is_printed(tmp_path, monkeypatch, capsys, uri, tiny_argumen
     assert SECRET not in out + err
     assert "127.0.0.1" in err or "/no/such/folder" in err
     assert SECRET not in "".join(path.read_text() for path in tmp_path.rglob("*.json"))
+
+
+@pytest.mark.usefixtures("empty_record")
+@pytest.mark.parametrize(
+    ("uri", "module", "package"),
+    [
+        ("postgresql+psycopg://u:x@127.0.0.1/r", "psycopg", r"'psycopg\[binary\]'"),
+        ("mysql+pymysql://u:x@127.0.0.1/r", "pymysql", "pymysql"),
+    ],
+)
+def test_a_missing_driver_is_named(tmp_path, monkeypatch, uri, module, package):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=f"pip install {package}"):
+        Tracker(Store(tmp_path), uri=uri).client  # noqa: B018
+
+
+@pytest.mark.usefixtures("empty_record")
+def test_user_and_password_of_an_address_are_sent_to_the_server(tmp_path, monkeypatch):
+    with contextlib.closing(Unsteady(9, "error", b"/")) as server:
+        address = server.address.replace("://", "://me:a%40b@")
+        tracker = Tracker(Store(tmp_path), uri=address)
+        monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+        with pytest.raises(InputError, match="cannot be reached"):
+            tracker.client.search_experiments()
+        assert tracker.place == server.address
+        ((_, _, header),) = server.seen
+        assert base64.b64decode(header.removeprefix("Basic ")) == b"me:a@b"
 
 
 @given(st.text(st.characters(codec="ascii", exclude_characters=" \t\r\n\v\f\x1c\x1d\x1e\x1f'\"<>"), min_size=1))

@@ -8,9 +8,10 @@ import pytest
 import tiny_plugins
 
 from clustering.foundation.errors import InputError
-from fsl.evaluation.closed_splits import check_open
+from fsl.evaluation.closed_splits import ClosedSplitError, check_open
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
+from runs.config.tuning_protocol import TuningStep
 from runs.stages import tuning
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation, tune
@@ -115,7 +116,7 @@ def test_a_choice_that_was_tampered_with_is_made_again(tuned, tracker, config, n
     def save(folder):
         (folder / "tuning.json").write_text(text)
 
-    tuned.publish("tuning", entry.key, save, metrics=entry.metrics, facts=entry.facts)
+    tuned.publish("tuning", entry.key, save, config=entry.config, metrics=entry.metrics, facts=entry.facts)
     second = tune(config, tuned, tracker, progress=notes)
     assert "is damaged" in notes
     assert not second.reused
@@ -162,6 +163,14 @@ def test_a_tuning_never_opens_novel_classes(trained, tracker, config, monkeypatc
     lineage = Lineage.of(config)
     banks = {path.name for path in trained.cache("features").iterdir()}
     assert banks == {lineage.bank(split) for split in ("base", "validation")}
+
+
+def test_a_tuning_that_asks_for_novel_classes_raises(trained, tracker, config, monkeypatch):
+    grid = config.strategy.grids["weight"]
+    monkeypatch.setattr(tuning, "steps_of", lambda *_: (TuningStep("novel", 30, {"weight": grid}, {}),))
+    with pytest.raises(ClosedSplitError):
+        tune(config, trained, tracker)
+    assert runs_of(tracker, "tune/Tiny") == []
 
 
 def test_tasks_that_a_split_cannot_give_are_known_before_anything_is_trained(store, tracker, typed):
@@ -215,6 +224,21 @@ def test_evaluate_takes_what_was_chosen_by_reference(trained, tracker, shortest,
     (forced,) = evaluation(evaluated(), trained, tracker, force=True)
     assert not forced.reused
     assert forced.tuned == found.tuned, "what was tuned stays"
+
+
+def test_an_evaluation_with_values_of_an_earlier_tuning_is_not_used(tuned, tracker, evaluated, notes):
+    (result,) = evaluation(evaluated(), tuned, tracker)
+    other = {**result.tuned.values, "weight": 3.0 if result.tuned.values["weight"] != 3.0 else 0.7}
+    entry = tuned.find("tuning", result.tuned.key)
+
+    def save(folder):
+        (folder / "tuning.json").write_text(json.dumps({"chosen": other, "steps": []}))
+
+    tuned.publish("tuning", entry.key, save, config=entry.config, metrics=entry.metrics, facts=entry.facts)
+    (again,) = evaluation(evaluated(), tuned, tracker, progress=notes)
+    assert not again.reused
+    assert again.tuned.values == other
+    assert "computed with an earlier tuning" in notes
 
 
 def test_the_verb(trained, shortest, typed, capsys):

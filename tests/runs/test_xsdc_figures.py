@@ -9,10 +9,8 @@ from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig, parse
 from runs.figures import curves, learned
 from runs.figures.papers import drawing
-from runs.stages.clustering.stage import points_of
+from runs.stages.clustering.stage import clustering, points_of, recorded_clustering
 from runs.stages.clustering.trials import known_labels
-from runs.stages.pipeline import recorded
-from tests.runs.records import cluster_all
 from tests.runs.test_drawn_data import ends
 
 SMALL = ["dataset=spirals", "arms=3", "points=30", "method=xsdc", "n_features=4", "starts=1", "selection=null"]
@@ -29,7 +27,7 @@ def lines_of(axes: Any) -> dict[str, tuple[list[float], list[float]]]:
 
 def test_accuracy_by_labels_is_that_of_the_runs(store, tracker):
     given = ["labels=6,15", "steps=2,0", "supervised_steps=2", "seed=1,2"]
-    results = cluster_all(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
+    results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
     figure, caption = drawing("xsdc/3").drawn(results)
     (axes,) = figure.axes
     drawn = lines_of(axes)
@@ -52,8 +50,8 @@ def test_accuracy_by_labels_is_that_of_the_runs(store, tracker):
 
 def test_eigengaps_are_those_of_the_runs(store, tracker):
     given = ["steps=4", "assignment=balancing,eigenvectors_kmeans", "penalty=0.25,0.1", "seed=1,2"]
-    results = cluster_all(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
-    read = [recorded(result.config, tracker) for result in results]  # from the file of the run
+    results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
+    read = [recorded_clustering(result.config, tracker) for result in results]  # from the file of the run
     figure, caption = drawing("xsdc/13").drawn(read)
     assert [axes.get_title() for axes in figure.axes] == ["penalty 0.1", "penalty $2^{-2}$"]
     for axes, penalty in zip(figure.axes, (0.1, 0.25), strict=True):
@@ -82,10 +80,10 @@ def line_end(axes: Any, i: int) -> str:
 def test_a_map_is_of_points_of_which_nothing_is_known(store, tracker):
     """Maps of all stages are of the same points, and a point stands where the run has put it."""
     plain = [*SMALL, "labels=9", "map_points=60", "supervised_steps=3,0", "steps=2,0"]
-    results = cluster_all(
+    results = clustering(
         [one for one in parse(ClusterConfig, plain) if learned.title(one) != "2 steps"], store, tracker
     )
-    read = [recorded(result.config, tracker) for result in results]
+    read = [recorded_clustering(result.config, tracker) for result in results]
     figure, caption = drawing("xsdc/4").drawn(read[::-1])
     titles = [axes.get_title().splitlines() for axes in figure.axes]
     assert [title for title, _ in titles] == ["untrained", "3 supervised steps", "then 2 steps on all"]
@@ -101,10 +99,10 @@ def test_a_map_is_of_points_of_which_nothing_is_known(store, tracker):
         assert sum(map(len, drawn)) == 60 == len(np.unique(one.trials.feature_map, axis=0))
     classes = [one.trials.mapped_classes.tolist() for one in read]
     assert classes[0] == classes[1] == classes[2]
-    (whole,) = cluster_all([results[0].config.replace(map_points=90)], store, tracker)
+    (whole,) = clustering([results[0].config.replace(map_points=90)], store, tracker)
     assert np.bincount(whole.trials.mapped_classes).tolist() == np.bincount(data.labels[~told]).tolist()
     assert "features of 60 points" in caption
-    (without,) = cluster_all([results[0].config.replace(map_points=None)], store, tracker)
+    (without,) = clustering([results[0].config.replace(map_points=None)], store, tracker)
     assert without.trials.feature_map is None
     with pytest.raises(InputError, match="map_points"):
         learned.maps([without])
@@ -114,9 +112,9 @@ def test_a_map_of_nothing_is_refused_before_the_training(store, tracker, monkeyp
     monkeypatch.setattr("runs.stages.clustering.learning.fit_all", None)
     few = parse(ClusterConfig, ["dataset=spirals", "arms=3", "points=4", *SMALL[3:], "labels=9", "map_points=10"])
     with pytest.raises(InputError, match="map_points=10: only 3 points"):
-        cluster_all(few, store, tracker)
+        clustering(few, store, tracker)
     with pytest.raises(InputError, match=r"map_points=10: .*learned features"):
-        cluster_all(parse(ClusterConfig, ["dataset=spirals", "method=kmeans", "map_points=10"]), store, tracker)
+        clustering(parse(ClusterConfig, ["dataset=spirals", "method=kmeans", "map_points=10"]), store, tracker)
 
 
 @pytest.mark.parametrize("name", ["xsdc_mnist", "xsdc_magic"])

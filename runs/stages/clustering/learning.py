@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,9 +30,9 @@ from fsl.machine import resolve_device
 from runs.config.cluster import ClusterConfig
 from runs.record.tracked_run import TrackedRun
 from runs.stages.clustering.deep_network import DeepNetwork, check_fits, inputs_of
+from runs.stages.clustering.fitting import BALANCED, ClusteringStage, Fitted
 from runs.stages.clustering.learned_methods import keep_method
 from runs.stages.clustering.results import Trials
-from runs.stages.clustering.stage import BALANCED, ClusteringStage, Fitted
 from runs.stages.clustering.trials import Known, facts_of, fit_all, told, trials_of
 from runs.stages.points import Points
 from runs.stages.stage import Workspace
@@ -57,6 +57,8 @@ ENOUGH = 300  # steps that suffice for most data sets of small images
 @dataclass(frozen=True, kw_only=True)
 class LearningStage(ClusteringStage):
     """One config whose method learns features. Weights and features are files of the result."""
+
+    more_tags = MappingProxyType({"watched": f"{', '.join(WATCHED)} along the training: nothing selects by them"})
 
     @abstractmethod
     def learn(self, run: TrackedRun, folder: Path, known: Known, points: Points, work: Workspace) -> Learned:

@@ -1,128 +1,26 @@
-"""Clusterings of configs: the stage of a method on points, and the results of stages with or without groups."""
+"""Clustering of configs: their stages, and results that are computed, found or planned."""
 
-import dataclasses
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from clustering.datasets.dataset import Dataset, check
-from clustering.evaluation.protocol import Selection
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
-from runs.cache import Entry, Store
+from runs.cache import Store
 from runs.config.cluster import ClusterConfig
-from runs.config.fair import FairConfig
-from runs.record.tracked_run import TrackedRun
-from runs.stages.clustering.results import TRIALS, Clustered, Trials
-from runs.stages.clustering.selections import selection_for
-from runs.stages.clustering.trials import Known, fit_all, known_of
+from runs.stages.clustering.fitting import ClusteringStage
+from runs.stages.clustering.results import Clustered
 from runs.stages.lineage import short
-from runs.stages.points import Points, PointsStage
-from runs.stages.stage import Computed, Failures, Workspace, execute
+from runs.stages.points import finished
+from runs.stages.stage import Workspace
+from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
-Fitted = tuple[Trials, dict[str, float], dict[str, str]]  # with additional metrics and tags of the run
-BALANCED = "balanced"  # the prior of clusters of equal size
+if TYPE_CHECKING:
+    from clustering.datasets.dataset import Dataset
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClusteringStage(PointsStage):
-    """One config whose method is fitted to points."""
-
-    kind, artifacts, form = "clustering", (TRIALS,), Trials
-    remedy = "another seed, more starts, fewer clusters, or other parameters of the method"  # for empty clusters
-
-    # the trials from which labels select, and their share of labels; None: no selection by labels
-    selection: Selection | None
-
-    @classmethod
-    def on(cls, config: ClusterConfig) -> Self:
-        """Return the stage of a config; raises InputError for a wrong value or missing files."""
-        own = selection_for(config)
-        chosen = None if own is None else [own.trials, own.share, *map(dict, own.settings)]
-        return cls(
-            selection=own,
-            **cls.described("cluster", config, config.result_keys(), {"selection": chosen}),
-        )
-
-    def read(self) -> Dataset:
-        return check(short(self.config.dataset), self.source.read())
-
-    def check(self, prepared: Points) -> None:
-        self.known(prepared.data)
-
-    def known(self, data: Dataset, progress: Progress = quiet) -> Known:
-        """Return what is told to the method, and the number of clusters; raises InputError if the method does not take
-        it, or it does not fit the points."""
-        from clustering.methods import check_takes
-
-        config, method = self.config, self.config.method.build()
-        given = known_of(config, data)
-        known = given.labels
-        names = data.class_names if known is None else known.class_names
-        clusters = config.n_clusters or len(names)
-        if not clusters:
-            where = f"dataset {short(config.dataset)}"
-            raise InputError(f"{where} has no classes that say how many clusters to find; add n_clusters=3, say")
-        if known is not None and known.labels.max() >= clusters:
-            raise InputError(
-                f"n_clusters={clusters}: labels are known of {len(names)} classes, as "
-                f"{names[int(known.labels.max())]!r}; set n_clusters to {len(names)} or more"
-            )
-        told = {"partial_labels": config.asked_labels(), "must_link": config.links, "coarse_labels": config.coarse}
-        for parameter in (name for name, asked in told.items() if asked is not None):
-            check_takes(method, parameter)
-        if hasattr(method, "network_objective"):
-            from clustering.deep.prior import checked_prior
-
-            checked_prior(getattr(method, "prior", BALANCED), clusters)
-        if data.labels is not None and known is not None and not known.names_all:
-            progress.note(
-                f"{self.name}: labels are known of {known.classes} of {len(names)} classes, and clusters of the others "
-                "have no name: there is no accuracy by name, but that of the best match (ACC)"
-            )
-        if data.labels is not None and data.told is not None:
-            points = f"{int(data.told.sum()):,} points whose class the features were learned with"
-            progress.note(f"{self.name}: {points} are not judged")
-        return given._replace(clusters=int(clusters))
-
-    def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed:
-        known, since = self.known(prepared.data, work.progress), time.perf_counter()
-        trials, more, tags = self.fit(run, known, prepared, work)
-        lost = known.clusters - int(trials.clusters[trials.chosen])
-        if lost > 0 and "n_clusters" in self.config.method.build().get_params():
-            remedy = f"{lost} of {known.clusters} clusters have no points; {self.remedy} may mend it"
-            work.progress.note(f"{self.name}: {remedy}")
-        numbers = {"seconds": time.perf_counter() - since, "trials": len(trials.setting), **described(prepared.data)}
-        return self.computed(trials, prepared, known.clusters, trials.metrics() | numbers | more, **tags)
-
-    def fit(self, run: TrackedRun, known: Known, points: Points, work: Workspace) -> Fitted:
-        """Return the trials."""
-        return fit_all(self.config, self.selection, points.data, known, points.graphs, work.progress), {}, {}
-
-    def result(self, content: Trials, entry: Entry, run_id: str) -> Clustered:
-        return Clustered(*self.about(entry, run_id), content)
-
-
-def described(data: Dataset) -> dict[str, float]:
-    """Return metrics of points: their number, dimensions and, if the classes are known, their number and imbalance: the
-    size of the largest class divided by that of the smallest (thesis, Table 2.1)."""
-    found: dict[str, float] = dict(zip(("points", "dimensions"), data.values.shape, strict=True))
-    if data.labels is not None:
-        _, sizes = np.unique(data.labels, return_counts=True)
-        found |= {"classes": len(sizes), "imbalance": float(sizes.max() / sizes.min())}
-    return found
-
-
-def stage_of(config: ClusterConfig | FairConfig) -> PointsStage:
+def stage_of(config: ClusterConfig) -> ClusteringStage:
     """Return the stage of a config. Data set and method are built, which checks values and that files exist."""
-    if isinstance(config, FairConfig):
-        from runs.stages.fair.stage import FairStage
-
-        return FairStage.on(config)
     method = config.method.build()
     if config.learns:
         from runs.stages.clustering.learning import NetworkStage, check_learner
@@ -147,39 +45,40 @@ def stage_of(config: ClusterConfig | FairConfig) -> PointsStage:
 
 
 def clustering(
-    configs: Sequence[ClusterConfig | FairConfig],
-    store: Store,
-    tracker: Tracker,
-    *,
-    progress: Progress = quiet,
-    force: bool = False,
-) -> tuple[list[Any], Failures]:
-    """Return the results of configs of one class, in order, and (name, error) of those that failed.
+    configs: Sequence[ClusterConfig], store: Store, tracker: Tracker, *, progress: Progress = quiet, force: bool = False
+) -> list[Clustered]:
+    """Return the trials of each config, in order; finished ones are taken from the cache.
 
-    Finished ones are taken from the cache. Each config has a run of its own.
+    Each config has a run of its own. If a method fails, the others are run and recorded before its error is raised.
 
     Raises:
         InputError: wrong values or missing files; raised before anything is clustered.
     """
-    stages = {stage.key: stage for stage in map(stage_of, configs)}
+    stages = [stage_of(config) for config in configs]
     say_balanced(configs, progress)
-    results, failures = execute(list(stages.values()), Workspace(store, tracker, progress, force))
-    kept = [stage for stage in stages.values() if stage.key in results]
-    return [dataclasses.replace(results[stage.key], config=stage.config) for stage in kept], failures
+    results, failures = finished(stages, Workspace(store, tracker, progress, force))
+    if failures:
+        raise failures[0][1]
+    return results
 
 
-def points_of(config: ClusterConfig | FairConfig) -> Any:
-    """Read the points of a config's data set, in their order: a `Dataset` or `FairDataset`."""
+def recorded_clustering(config: ClusterConfig, tracker: Tracker, say: Say = silent) -> Clustered | None:
+    """Return the clustering of a config from the cache; None if it is missing or damaged."""
+    return stage_of(config).find(tracker.store, tracker)
+
+
+def points_of(config: ClusterConfig) -> "Dataset":
+    """Read the points of a config's data set, in their order."""
     return stage_of(config).read()
 
 
-def say_balanced(configs: Sequence[Any], progress: Progress) -> None:
+def say_balanced(configs: Sequence[ClusterConfig], progress: Progress) -> None:
     """Report methods that assume clusters of equal size."""
     named: dict[str, dict[str, None]] = {}  # methods by the remedy in the message
     for one in configs:
         built = one.method.build()
         remedy = getattr(built, "equal_sizes_unless", "")
-        told = getattr(built, "sizes_follow_labels", False) and one.asked_labels() is not None
+        told = one.asked_labels() is not None and getattr(built, "sizes_follow_labels", False)
         if remedy and not told:
             named.setdefault(remedy, {})[short(one.method)] = None
     for remedy, methods in named.items():

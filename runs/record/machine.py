@@ -1,12 +1,11 @@
-"""Where a run was computed, in a few words: the machine, and the version of this project."""
+"""The machine that computed a run, in a few words."""
 
 import functools
 import platform
 import re
-import subprocess
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
-from importlib import metadata
 from pathlib import Path
 
 from clustering.foundation.usable_cores import usable_cores
@@ -24,6 +23,11 @@ def machine() -> str:
     return f"{_processor()}, {cores} core{'' if cores == 1 else 's'}{gpu}"
 
 
+def machine_of(tags: Mapping[str, str]) -> str:
+    """Return the machine of a run from its tags; of a run without the tag `machine`, the name of its host, or empty."""
+    return tags.get("machine") or tags.get("origin", "").partition(":")[0]
+
+
 @functools.cache
 def _processor() -> str:
     with suppress(OSError):
@@ -31,18 +35,3 @@ def _processor() -> str:
         if found := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
             return found.group(1).strip()
     return platform.processor() or platform.machine() or "unknown processor"
-
-
-@functools.cache
-def code_version() -> str:
-    """Return the commit of the checkout that contains this code (with `+changes` if files differ), else the version."""
-    project = Path(__file__).resolve().parents[2]
-    if (project / ".git").exists():
-        with suppress(OSError, subprocess.SubprocessError):
-            described = ["describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+changes"]
-            command = ["git", "-C", str(project), *described]
-            return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
-    try:
-        return metadata.version("transduce")
-    except metadata.PackageNotFoundError:
-        return "unknown"
