@@ -94,8 +94,8 @@ def _parts(key: str, text: str) -> list[str]:
         elif token in ("'", '"') and parts[-1].rstrip()[-1:] in ("", "[", ","):
             expected.append(token)
         parts[-1] += token
-    if len(expected) > DEEPEST:
-        raise InputError(f"{key}={text[:40]}...: more than {DEEPEST} nested brackets; remove some")
+        if len(expected) > DEEPEST:
+            raise InputError(f"{key}={text[:40]}...: more than {DEEPEST} nested brackets; remove some")
     if expected:
         raise InputError(f"{key}={text}: {expected[-1]} is missing at the end; {quoted(key, text)}")
     return [part.strip() for part in parts]

@@ -26,10 +26,9 @@ from runs.config.yaml_files import read
 
 TASKS = 500
 RULE = "highest mean accuracy, the first of equals"  # the rule of a step; part of a tuning's identity
-Tasks = Annotated[int, AtLeast(1)]
 Tunable = Literal["base", "validation"]  # never the novel classes
 EXAMPLE = "{split: validation, grid: {weight: [0.1, 1.0]}}"
-KEYS = ("split", "tasks", "grid", "at")  # of a step in a file
+FORM = {"tasks": Annotated[int, AtLeast(1)], "split": Tunable, "grid": dict, "at": dict}
 
 
 @dataclass(frozen=True)
@@ -37,14 +36,9 @@ class TuningStep:
     """One choice among values of some fields of a strategy."""
 
     split: Tunable  # the classes of the tasks
-    tasks: Tasks  # number of tasks
+    tasks: int  # number of tasks
     grids: Mapping[str, Grid]  # the values of each field; all combinations are tried
     at: Mapping[str, Any]  # fixed values of fields that a later step chooses
-
-    def __post_init__(self) -> None:
-        for name, hint in (("split", Tunable), ("tasks", Tasks)):
-            if problem := mismatch(getattr(self, name), hint):
-                raise InputError(f"{name} must be {problem}, not {getattr(self, name)!r}")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the step as a dictionary, for identities and JSON."""
@@ -66,14 +60,14 @@ def default_grids(protocol: str, strategy: Choice) -> dict[str, Grid]:
 
 def steps_of(protocol: str, strategy: Choice) -> tuple[TuningStep, ...]:
     """Return the steps that choose those fields of a strategy that hold a `Grid`, from the values of the grids."""
-    written, default = _read(protocol, strategy)
+    written, tasks = _read(protocol, strategy)
     left, steps = strategy.grids, []
     for step in written:
         grids = {field: left.pop(field) for field in step.grids if field in left}
         if grids:
             steps.append(dataclasses.replace(step, grids=grids))
     if left:
-        last = steps.pop() if steps else default
+        last = steps.pop() if steps else TuningStep("validation", tasks, {}, {})
         steps.append(dataclasses.replace(last, grids={**last.grids, **left}))
     later: list[TuningStep] = []
     for step in reversed(steps):
@@ -82,42 +76,48 @@ def steps_of(protocol: str, strategy: Choice) -> tuple[TuningStep, ...]:
     return tuple(later)
 
 
-def _read(protocol: str, strategy: Choice) -> tuple[list[TuningStep], TuningStep]:
-    """Return the steps of a protocol for a preset, else for its strategy; and a step with the default values."""
+def _read(protocol: str, strategy: Choice) -> tuple[list[TuningStep], int]:
+    """Return the steps of a protocol for a preset, else for its strategy; and the default number of tasks."""
     path, known = groups.file("tuning", protocol), groups.names("strategy")
     content, place = {"tasks": TASKS, **read(path)}, str(path)
     name = strategy.name if strategy.name in content else strategy.plugin
     try:
         if wrong := next((one for one in content if one not in known and one != "tasks" and ":" not in one), None):
             raise unknown("strategy", wrong, known)
-        default = TuningStep("validation", content["tasks"], {}, {})
+        _check({"tasks": content["tasks"]})
         written, place = content.get(name, []), f"{path}: {name}"
         if not isinstance(written, list) or not all(isinstance(step, dict) and step.get("grid") for step in written):
             raise InputError(f"must be a list of steps, each with a grid, such as {EXAMPLE}")
         hints = groups.described("strategy", strategy.plugin).hints
-        return [_step({"at": {}, **step}, default, hints) for step in written], default
+        default = {"tasks": content["tasks"], "split": "validation", "at": {}}
+        return [_step(default | step, hints) for step in written], content["tasks"]
     except InputError as error:
         raise InputError(f"{place}: {error}") from error
 
 
-def _step(step: Mapping[str, Any], default: TuningStep, hints: Mapping[str, Any]) -> TuningStep:
+def _check(step: Mapping[str, Any]) -> None:
+    for key, value in step.items():
+        if key not in FORM:
+            raise unknown("key", key, FORM)
+        if FORM[key] is dict and not isinstance(value, dict):
+            raise InputError(f"{key} must map fields to values, as in {EXAMPLE}, not {value!r}")
+        if problem := mismatch(value, FORM[key]):
+            raise InputError(f"{key} must be {problem}, not {value!r}")
+
+
+def _step(step: Mapping[str, Any], hints: Mapping[str, Any]) -> TuningStep:
     def read_as(field: str, value: Any) -> Any:
         if field not in hints:
             raise unknown("field", field, hints)
         return overrides.convert(field, overrides.of_file(value), hints[field])
 
-    for key in step:
-        if key not in KEYS:
-            raise unknown("key", key, KEYS)
-        if key in ("grid", "at") and not isinstance(step[key], dict):
-            raise InputError(f"{key} must map fields to values, as in {EXAMPLE}, not {step[key]!r}")
+    _check(step)
     grids = {
         field: grid_of(field, [read_as(field, value) for value in values] if isinstance(values, list) else values)
         for field, values in step["grid"].items()
     }
     fixed = {field: read_as(field, value) for field, value in step["at"].items()}
-    given = {key: step[key] for key in ("split", "tasks") if key in step}
-    return dataclasses.replace(default, grids=grids, at=fixed, **given)
+    return TuningStep(step["split"], step["tasks"], grids, fixed)
 
 
 def grid_of(place: str, values: Any) -> Grid:

@@ -2,25 +2,16 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from clustering.files.tensors import read_header
-from clustering.files.words import read_words
 from clustering.foundation.errors import InputError, unknown
-from clustering.foundation.fingerprint import fingerprint
 from fsl.backbones.names import PACKAGED, TIMM, check_backbone, has_packaged
-from fsl.features import bank as banks
-from fsl.features import foreign
-from fsl.features.arrays import read_class_names
-from fsl.features.image_encoder import ImageEncoder
-from fsl.features.picture_bank import bank_of_pictures
-from fsl.features.prompts import PROMPTS
-from fsl.picture_folders import labelled_pictures
-from fsl.weights.checkpoints import FORMAT, is_checkpoint, save_backbone
-from fsl.weights.foreign import import_backbone
 from runs.config import groups
 from runs.console.output import Console
 from runs.storage.together import check_place
+
+if TYPE_CHECKING:
+    from fsl.features.bank import FeatureBank
 
 SPLITS = ("base", "validation", "novel")
 OF_FILES = ("labels", "text_features", "logit_scale", "column", "label_column", "text_column", "prompt")
@@ -46,7 +37,10 @@ def import_features(path: Path, values: Mapping[str, Any], console: Console) -> 
     ):
         if not applies and (surplus := next((name for name in names if name in given), "")):
             raise InputError(f"{surplus}= applies to {what} {path} is not; omit it")
-    output = _place(path, values["output"], banks.FORMAT)
+    from fsl.features import foreign
+    from fsl.features.bank import FORMAT
+
+    output = _place(path, values["output"], FORMAT)
     if path.is_dir():
         bank = _of_pictures(path, given, console)
     else:
@@ -66,7 +60,7 @@ def import_features(path: Path, values: Mapping[str, Any], console: Console) -> 
     }
 
 
-def _of_pictures(folder: Path, given: Mapping[str, Any], console: Console) -> banks.FeatureBank:
+def _of_pictures(folder: Path, given: Mapping[str, Any], console: Console) -> "FeatureBank":
     """The features of the pictures in a folder with one subfolder per class.
 
     Raises:
@@ -77,6 +71,13 @@ def _of_pictures(folder: Path, given: Mapping[str, Any], console: Console) -> ba
             f"{folder}: no network for these pictures; add --backbone timm:NAME, open_clip:NAME or FILE; or install "
             "one: pip install 'transduce[pictures]'"
         )
+    from clustering.files.words import read_words
+    from fsl.features.arrays import read_class_names
+    from fsl.features.image_encoder import ImageEncoder
+    from fsl.features.picture_bank import bank_of_pictures
+    from fsl.features.prompts import PROMPTS
+    from fsl.picture_folders import labelled_pictures
+
     labelled_pictures(folder)  # first, because an invalid folder is detected faster than a network is created
     prompts = given.get("prompts")
     return bank_of_pictures(
@@ -101,6 +102,10 @@ def import_checkpoint(path: Path, backbone_name: str, benchmark: str, target: st
     check_backbone(backbone_name)
     name = backbone_name.removeprefix(TIMM)
     kind = groups.option("benchmark", benchmark).kind
+    from clustering.foundation.fingerprint import fingerprint
+    from fsl.weights.checkpoints import FORMAT, is_checkpoint, save_backbone
+    from fsl.weights.foreign import import_backbone
+
     if is_checkpoint(path):
         raise InputError(f"{path}: is already a checkpoint of this project; use checkpoint={path}")
     output = _place(path, target, FORMAT)
@@ -123,6 +128,8 @@ def import_checkpoint(path: Path, backbone_name: str, benchmark: str, target: st
 
 def _place(path: Path, output: str | None, kind: str) -> Path:
     """The path of the output file; files of another kind are never overwritten."""
+    from clustering.files.tensors import read_header
+
     stem = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
     place = Path(output).expanduser() if output else Path(f"{stem}.safetensors")
     check_place("output", place, ".safetensors")

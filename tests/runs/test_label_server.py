@@ -111,11 +111,12 @@ def test_pictures_are_thumbnails_of_the_pile_alone(client):
 
 
 def test_a_picture_that_is_gone(client, session):
-    os.unlink(session.pile.pictures[0])
+    gone = session.pile.pictures[0]
+    os.unlink(gone)
     reply = client.get("/api/picture/id-0", params={"size": 77})
     assert (reply.status_code, reply.json()["error"]) == (
         400,
-        "<img src=x>.png: cannot be read (No such file or directory); restore it",
+        f"{gone}: cannot be read (No such file or directory); restore it",
     )
 
 
