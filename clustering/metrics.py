@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
-from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
 
 from clustering.estimator_input import as_array, of_objects
 from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream
 from clustering.graphs.neighbours import NeighbourGraph
 from clustering.graphs.row_graph import scipy_graph
 from clustering.graphs.sparse_graph import SparseGraph
@@ -61,6 +62,29 @@ def contingency(truth: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
     truth, labels = _paired(truth, labels)
     rows, columns = int(truth.max()) + 1, int(labels.max()) + 1
     return np.bincount(truth * columns + labels, minlength=rows * columns).reshape(rows, columns)
+
+
+def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) -> float:
+    """Mean silhouette (Rousseeuw 1987) of a sample of the points, computed within the sample, in [-1, 1].
+
+    NaN if the sample has a single cluster, or one cluster per point. Takes time quadratic in the size of the sample.
+
+    Args:
+        X: (N, D) points, or scipy sparse.
+        labels: (N,).
+        sample: maximum number of sampled points.
+        seed: seed of the sample.
+    """
+    labels, X = _numbered(labels), as_array(X)
+    X = X if sparse.issparse(X) else np.asarray(X)
+    if X.shape[0] != len(labels):
+        raise InputError(f"X has {X.shape[0]} rows, but there are {len(labels)} labels")
+    if sample < len(labels):
+        rows = np.sort(stream(seed, "silhouette").choice(len(labels), sample, replace=False))
+        X, labels = X[rows], labels[rows]
+    if not 2 <= len(np.unique(labels)) < len(labels):
+        return float("nan")
+    return float(silhouette_score(X, labels))
 
 
 class GraphObjectives(NamedTuple):

@@ -6,6 +6,7 @@ import tracemalloc
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -90,6 +91,27 @@ def test_labels_that_cannot_be() -> None:
         metrics.ari([], [])
     with pytest.raises(InputError, match=r"W .*\(9, 9\)"):
         metrics.graph_objectives([0, 1], graph(0))
+
+
+def test_silhouette_by_its_definition_and_of_a_sample() -> None:
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    labels = np.arange(30) % 3
+    X += 5 * np.eye(3)[labels]
+    far = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
+    found = []
+    for p in range(30):
+        own = far[p][(labels == labels[p]) & (np.arange(30) != p)].mean()
+        other = min(far[p][labels == k].mean() for k in range(3) if k != labels[p])
+        found.append((other - own) / max(own, other))
+    assert metrics.silhouette(X, labels) == pytest.approx(np.mean(found))
+    assert metrics.silhouette(pd.DataFrame(X), labels) == pytest.approx(np.mean(found))
+    assert metrics.silhouette(sparse.csr_array(X), labels) == pytest.approx(np.mean(found))
+    assert metrics.silhouette(X, labels, sample=20, seed=1) == metrics.silhouette(X, labels, sample=20, seed=1)
+    assert metrics.silhouette(X, labels, sample=20) == pytest.approx(np.mean(found), abs=0.1)
+    assert math.isnan(metrics.silhouette(X, np.zeros(30)))
+    assert math.isnan(metrics.silhouette(X, np.arange(30)))
+    with pytest.raises(InputError, match=r"30 rows.*29"):
+        metrics.silhouette(X, labels[1:])
 
 
 def test_many_classes_take_little_memory() -> None:
