@@ -60,7 +60,7 @@ def test_mistakes(name, settings, words):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("alll: {way: 5}", "alll: unexpected"), ("instead: {SimpleShot: no}", "instead, SimpleShot: .* valid string")],
+    [("alll: {way: 5}", "alll: unknown key$"), ("instead: {SimpleShot: no}", "instead, SimpleShot: .* valid string")],
 )
 def test_a_wrong_recipe_names_the_file_and_the_key(tmp_path, monkeypatch, text, words):
     (tmp_path / "table" / "thesis").mkdir(parents=True)
