@@ -68,7 +68,7 @@ def lines_figure(
             continue
         for name, unordered in shown.groupby("line", sort=False):
             line = unordered.sort_values("x")
-            lengths = [line["mean"] - line["low"], line["high"] - line["mean"]]
+            lengths = [(line["mean"] - line["low"]).clip(0), (line["high"] - line["mean"]).clip(0)]  # of equal values
             every = -(-len(line) // MARKED)
             look = series(names.index(name)) | {"capsize": 2, "elinewidth": 0.8, "errorevery": every}
             drawn[str(name)] = axes.errorbar(line["x"], line["mean"], lengths, label=name, markevery=every, **look)

@@ -114,6 +114,7 @@ def page_app(session: Session, *, token: str, host: str) -> FastAPI:
 
     @app.get("/api/export")
     def download(format: Literal["csv", "parquet"] = "csv") -> Response:
+        session.step()
         path = views.export(session, format)
         return FileResponse(path, filename=path.name)
 

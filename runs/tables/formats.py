@@ -132,7 +132,7 @@ def latex_table(frame: "DataFrame", caption: str, label: str, right: Sequence[bo
         hrules=True,
         environment="longtable",
         caption=f"{latex_text(caption)}.",
-        label=f"table:{label}",
+        label=f"table:{re.sub('[^0-9A-Za-z@._-]+', '-', label)}",
         column_format="".join("r" if numbers else "l" for numbers in right),
         multicol_align="c",
     )

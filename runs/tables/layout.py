@@ -133,7 +133,8 @@ def lines(table: Table) -> list[Line]:
 
 def _of_row(table: Table, row: Row, marks: Mapping[str, str]) -> Iterator[Line]:
     cells = {column: table.cells[row, column] for column in table.columns if (row, column) in table.cells}
-    label = f"{row.name} ({row.kind})" if row.kind not in ("", "own") else row.name
+    has_kind = row.kind not in ("", "own") and (table.compares or not table.is_paper)  # on other data nothing is quoted
+    label = f"{row.name} ({row.kind})" if has_kind else row.name
     here = {
         column: Piece(measured(table, cell, column), style="bold" if cell.best else "", runs=cell.results)
         for column, cell in cells.items()

@@ -76,6 +76,14 @@ def test_differences_are_of_the_same_seeds():
     assert differences(one[one["line"] == "a"]) == ""
 
 
+def test_equal_values_have_no_bar():
+    """Their mean may be rounded to above or below all of them."""
+    values = np.random.default_rng(0).random(50)
+    frame = tidy(*(("data", "a", x, seed, value) for x, value in enumerate(values) for seed in range(3)))
+    (axes,) = lines_figure(summary(frame, "range"), "weight").axes
+    np.testing.assert_allclose(np.ptp(ends(axes.containers[0]), axis=1), 0, atol=1e-12)
+
+
 def test_a_panel_for_each_and_a_power_of_two_for_what_is_one():
     frame = tidy(
         *(("one", "a", 0.25, 1, 50), ("one", "a", 0.5, 1, 60)), *(("two", "b", 1.0, 1, 50), ("two", "b", 1.0, 2, 70))

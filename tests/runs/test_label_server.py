@@ -126,6 +126,10 @@ def test_downloads(client):
     assert "attachment" in reply.headers["content-disposition"]
     assert client.get("/api/export", params={"format": "parquet"}).content[:4] == b"PAR1"
     assert client.get("/api/export", params={"format": "exe"}).status_code == 422
+    for item, name in (("id-0", "cat"), ("id-1", "dog")):
+        answer(client, item, label=name)
+    predictions = client.get("/api/export").text  # of the newest answers, also within a batch
+    assert predictions.startswith("id,state,label,predicted,probability,p(cat),p(dog)")
 
 
 @pytest.mark.parametrize("token", ["", "x", "T" * 43, "t" * 42, "é" * 43])

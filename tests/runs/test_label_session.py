@@ -32,9 +32,13 @@ def reopened(session, **options):
     return opened(session.folder, session.pile, **options)
 
 
-def test_answers_are_on_the_disk_and_a_restart_continues(tmp_path):
+def test_answers_are_on_the_disk_and_a_restart_continues(tmp_path, monkeypatch):
     session = opened(tmp_path)
-    label(session, "id-0", "id-1")
+    synced, fsync = [], os.fsync
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: (synced.append(handle), fsync(handle)))
+        label(session, "id-0", "id-1")
+    assert synced == [session.journal._handle]
     session.answer("me", [given("id-2", 0, "none"), given("id-3", 0, "skip")])
     lines = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
     assert [line["label"] for line in lines if line["kind"] == "answer"] == ["cat", "dog", None, None]

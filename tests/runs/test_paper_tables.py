@@ -15,6 +15,7 @@ from runs.config.fair import METRICS
 from runs.config.overrides import values
 from runs.tables.evidence import with_best
 from runs.tables.judging import judge
+from runs.tables.layout import lines
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import Value, published_names, published_table
 from runs.tables.papers.recipe import WEIGHT, recipe_of
@@ -60,7 +61,7 @@ def test_mistakes(name, settings, words):
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("alll: {way: 5}", "alll: unexpected"), ("instead: {SimpleShot: no}", "instead, SimpleShot: .* valid string")],
+    [("alll: {way: 5}", "alll: unknown key$"), ("instead: {SimpleShot: no}", "instead, SimpleShot: .* valid string")],
 )
 def test_a_wrong_recipe_names_the_file_and_the_key(tmp_path, monkeypatch, text, words):
     (tmp_path / "table" / "thesis").mkdir(parents=True)
@@ -93,6 +94,14 @@ def test_a_recipe_names_headings_and_metrics_of_the_print(name):
         if WEIGHT in place:
             path = values(WEIGHT, recipe.settings(rows[row], of_heading[0])[WEIGHT])[0].value
             assert values(WEIGHT, place[WEIGHT])[0].value in path
+
+
+def test_rows_are_quoted_in_the_print_alone():
+    def labels(name):
+        return {line.label for line in lines(paper_table(name))}
+
+    assert {"SimpleShot (rerun)", "BD-CSPN (quoted)"} <= labels("thesis/4.1")
+    assert {"SimpleShot", "BD-CSPN"} <= labels("thesis/4.1@glyphs")
 
 
 CONFIG = parse(EvaluateConfig, ["strategy=simpleshot"])[0]

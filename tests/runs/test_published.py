@@ -111,10 +111,10 @@ def raw(name):
 
 
 WRONG = [
-    (lambda t: t.update(colums=[]), "thesis/4.1.yaml, colums: unexpected"),
+    (lambda t: t.update(colums=[]), "thesis/4.1.yaml, colums: unknown key$"),
     (lambda t: t.update(interval="sem"), "interval: .*'sem'"),
     (lambda t: t["columns"][0].update(metric=3), "columns, 1, metric: .*, not 3"),
-    (lambda t: t["columns"][0].pop("better"), "columns, 1, better: field required"),
+    (lambda t: t["columns"][0].pop("better"), "columns, 1, better: field required$"),
     (lambda t: t["rows"][2].update(kind="mine"), "rows, 3, kind: .*'mine'"),
     (lambda t: t["rows"][0]["values"].__setitem__(0, 49.61), "rows, 1, values, 1.*49.61"),
     (lambda t: t["rows"][0].pop("kind"), "row 1 .MAML.: give the row or its columns a kind .own, rerun"),

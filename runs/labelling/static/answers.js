@@ -155,7 +155,10 @@ async function send() {
     try {
       reply = await ask("api/answers", { client, answers: sent.map(({ group, ...one }) => one) });
     } catch (error) {
-      if (error instanceof Refused) forget();
+      if (error instanceof Refused) {
+        forget();
+        keep();
+      }
       throw error;
     }
     forget();
@@ -183,7 +186,8 @@ async function send() {
 // Takes back what was saved together last.
 export const undo = () => inTurn(async () => {
   await send();
-  const reply = await ask("api/undo", { client, count: done.pop()?.number ?? 1 });
+  const reply = await ask("api/undo", { client, count: done.at(-1)?.number ?? 1 });
+  done.pop();
   reply.items.map(know).forEach((id) => undone.add(id));
   apply(reply.state);
   const last = reply.items.at(-1);

@@ -357,7 +357,9 @@ def build(kind: type[T], content: Any, where: str) -> T:
     except ValidationError as error:
         wrong = error.errors()[0]
     keys = (str(key + 1) if isinstance(key, int) else key for key in wrong["loc"])
-    raise InputError(f"{', '.join([where, *keys])}: {wrong['msg'].lower()}, not {wrong['input']!r}")
+    is_key = wrong["type"] in ("missing", "unexpected_keyword_argument")  # the key is wrong, not its value
+    said = {"unexpected_keyword_argument": "unknown key"}.get(wrong["type"], wrong["msg"].lower())
+    raise InputError(f"{', '.join([where, *keys])}: {said}" + ("" if is_key else f", not {wrong['input']!r}"))
 
 
 def table_from(name: str, content: Any) -> PublishedTable:
