@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clustering.estimator_input import as_array
 from clustering.foundation.errors import InputError
+from fsl.features.arrays import as_rows
 
 
 def distinct(names: Sequence[str]) -> list[str]:
@@ -56,7 +56,7 @@ class ClassNames(NamedTuple):
             )
         given = np.asarray(distinct(names))
         sorted_names, order = np.unique(given, return_index=True)
-        rows = as_array(text)
+        rows = as_rows(text, "text")
         try:
             features = np.asarray(rows)
             features = features.astype(np.float64 if features.dtype == np.float64 else np.float32)

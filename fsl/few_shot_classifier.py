@@ -33,7 +33,7 @@ from clustering.foundation.errors import InputError
 from fsl.class_names import ClassNames, distinct
 from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, described
 from fsl.episodes import LARGEST_GRAM, LOGIT_SCALE, Episodes, Strategy, check_base_mean, check_evidence
-from fsl.features.arrays import as_labels
+from fsl.features.arrays import as_labels, as_rows
 from fsl.features.prompts import PROMPTS
 from fsl.machine import resolve_device
 from fsl.named_strategies import cautions, name_of, named, stored
@@ -383,7 +383,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"pictures must be a folder or a list, and features an array, not {type(X).__name__}")
         if getattr(X, "ndim", 0) == 1 and not isinstance(X, torch.Tensor):  # a column of paths or pictures
             X = list(X)
-        X = as_array(X)
+        X = as_rows(X, "X")
         check_no_dates(X)
         if _are_pictures(X):
             return self.encoder().encode(X).features.numpy()

@@ -22,6 +22,7 @@ from fsl.class_names import ClassNames
 from fsl.episodes import LOGIT_SCALE, Episodes, Strategy
 from fsl.extra.ridge import Labels, Ridge
 from fsl.extra.smoothed_ridge import FEW, SmoothedPoints, SmoothedRidge, lifted
+from fsl.features.arrays import as_rows
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.named_strategies import named
 
@@ -256,7 +257,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return centred if self.strategy_.transform == "UN" else unit_rows(centred)
 
     def _checked(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
-        X = as_array(X)
+        X = as_rows(X, "X")
         check_no_dates(X)
         X = validate_data(self, X, reset=reset, dtype=float_kinds(X))
         largest = float(np.abs(X).max())

@@ -99,7 +99,10 @@ def on_published_graph(name: str, strategy: Any) -> Any:
             f"{name} does not have; omit the audit or the strategy"
         )
     if strategy.neighbours < 2:
-        raise InputError(f"the audit directed_with_self leaves {name} no neighbour besides the point itself")
+        raise InputError(
+            f"the audit directed_with_self counts the point itself, which leaves {name} no other neighbour; set "
+            "neighbours=2 or more, or omit the audit"
+        )
     return dataclasses.replace(strategy, graph="directed", neighbours=strategy.neighbours - 1)
 
 

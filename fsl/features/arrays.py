@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clustering.estimator_input import as_array, check_no_dates, is_arrow
+from clustering.estimator_input import check_no_dates, is_arrow
 from clustering.files import words
 from clustering.files.arrays import (
     ArrayKind,
@@ -28,6 +28,7 @@ FEATURES = ("features", "feats", "feature", "embeddings", "images", "x", "X", "d
 LABELS = ("labels", "label", "targets", "target", "y", "Y")
 TEXT = ("text", "text_features", "text_embeddings")
 NAMES = ("class_names", "class_name", "classes", "class", "names", "name")
+NOT_FEATURES = frozenset((*LABELS, *TEXT, *NAMES, "base_mean", "logit_scale", "prompts"))
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
@@ -122,8 +123,10 @@ def as_vector(values: Any, name: str) -> NDArray[Any]:
     Raises:
         InputError: they are not numbers.
     """
+    check_no_dates(values, name)
     with _at(name):
-        vector = np.asarray(as_array(values))
+        arrays = named_arrays(values)
+    vector = next(iter(arrays.read(list(arrays.kinds)[:1]).values()))
     check_no_dates(vector, name)
     if vector.dtype.kind not in "fiu":
         raise InputError(f"{name} must be numbers, not {vector.dtype}")
@@ -149,6 +152,23 @@ def as_labels(values: Any, name: str = "labels") -> NDArray[Any]:
             odd = next((place for place, item in enumerate(items) if not isinstance(item, (str, int))), 0)
             raise InputError(f"must be integers or strings, all of one type, unlike {items[odd]!r} in row {odd}")
         return np.array(items).reshape(labels.shape)
+
+
+def as_rows(values: Any, name: str) -> Any:
+    """Tensors, tables and arrays of Arrow, and lists of numbers in a column of pandas as arrays (N, D).
+
+    Other values are unchanged, among them frames of numbers, so that scikit-learn can check the names of their columns.
+
+    Raises:
+        InputError: as in `as_features`.
+    """
+    if isinstance(values, torch.Tensor):
+        with _at(name):
+            return array_of_tensor(values)
+    lists = hasattr(values, "iloc") and any(
+        isinstance(item, (list, tuple, np.ndarray)) for item in np.asarray(values.iloc[:1]).ravel()
+    )
+    return as_features(values, name=name) if lists or is_arrow(values) else values
 
 
 def named_arrays(values: Any) -> NamedArrays:
@@ -197,7 +217,7 @@ def pick_features(
             raise _unknown(arrays, column, option)
     else:
         fits = (name for name in ("", *known) if name in kinds and not (arrays.table and len(kinds[name].shape) != 2))
-        others = {*labels, *arrays.index}
+        others = {*labels, *arrays.index, *(() if arrays.table else NOT_FEATURES)}
         numbers = {name: kind for name, kind in kinds.items() if kind.letter in "fiu" and name not in others}
         matrices = [name for name, kind in numbers.items() if len(kind.shape) == 2]
         vectors = [name for name, kind in numbers.items() if len(kind.shape) == 1 and arrays.table]

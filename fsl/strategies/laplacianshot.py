@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -31,9 +31,8 @@ class LaplacianShot(PublishedMethod):
     distance to the prototype of class k and W is the kNN graph of the queries.
 
     The defaults are the correct form. `as_published` is the form of the public code, which produced the tables of the
-    thesis: its graph is directed, and its update does not minimise an objective. The public code shifts the queries
-    only if it rectifies prototypes. Its stopping rule uses a quantity with twice the weight of the graph, which its
-    update does not minimise; here the stopping rule uses R.
+    thesis: its graph is directed, and its update does not minimise an objective. Its stopping rule uses a quantity with
+    twice the weight of the graph, which its update does not minimise; here the stopping rule uses R.
 
     Attributes:
         transform: per-feature transform.
@@ -86,6 +85,11 @@ class LaplacianShot(PublishedMethod):
     max_iterations: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
     text_weight: Annotated[float, AtLeast(0)] | None = None
+
+    @classmethod
+    def as_published(cls, **changes: Any) -> Self:
+        """The settings of the public code, which shifts the queries only if it rectifies prototypes, with changes."""
+        return super().as_published(**{"shift": changes.get("rectify", True), **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective."""

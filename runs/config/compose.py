@@ -193,7 +193,7 @@ def _values(schema: type[RunConfig], item: Setting, target: str, candidates: Seq
     others = [f"{choice.key}.{target}" for choice in candidates if target in choice.options and not dot]
     place = f"{item} (another key is {others[0]})" if others else str(item)
     found = overrides.of_field(place, item.text, hint)
-    if "," in item.text and os.path.exists(item.text):
+    if len(found) > 1 and all(isinstance(value, str) for value in found) and os.path.exists(item.text):
         raise InputError(f"{item}={item.text} names a file with a comma; {overrides.quoted(item.key, item.text)}")
     if target in _mappings(schema) and not all(isinstance(value, dict) for value in found):
         raise InputError(f"{item} takes keys below it, as {target}.KEY=value, not {item.text!r}")

@@ -8,6 +8,7 @@ from clustering.foundation.errors import InputError, unknown
 from fsl.backbones.names import PACKAGED, TIMM, check_backbone, has_packaged
 from runs.config import groups
 from runs.console.output import Console
+from runs.own_data.own_config import DEFAULT_NETWORK
 from runs.storage.together import check_place
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ def _of_pictures(folder: Path, given: Mapping[str, Any], console: Console) -> "F
     from fsl.features.prompts import PROMPTS
     from fsl.picture_folders import labelled_pictures
 
+    if "backbone" not in given:
+        console.note(DEFAULT_NETWORK)
     labelled_pictures(folder)  # first, because an invalid folder is detected faster than a network is created
     prompts = given.get("prompts")
     return bank_of_pictures(

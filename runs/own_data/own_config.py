@@ -14,6 +14,11 @@ from runs.config.overrides import split
 
 LONGEST_NAME = 200  # characters of a class name
 SHIFT = "shift"  # field of a strategy
+DEFAULT_NETWORK = (
+    f"network: {PACKAGED} (ImageNet, 19 MB of weights, Apache License 2.0). Better ones need a download: "
+    "--backbone timm:vit_small_patch14_dinov2, or for class names --backbone open_clip:ViT-B-32 --pretrained "
+    "laion2b_s34b_b79k, with HF_HUB_OFFLINE=0"
+)
 Own = TypeVar("Own", bound="OwnConfig")
 
 
@@ -91,13 +96,7 @@ class OwnConfig(RunConfig):
 
     def remark(self) -> str:
         """Return a message if the default network is used; empty otherwise."""
-        if self.backbone is not None:
-            return ""
-        return (
-            f"network: {PACKAGED} (ImageNet, 19 MB of weights, Apache License 2.0). Better ones need a download: "
-            "--backbone timm:vit_small_patch14_dinov2, or for class names --backbone open_clip:ViT-B-32 --pretrained "
-            "laion2b_s34b_b79k, with HF_HUB_OFFLINE=0"
-        )
+        return DEFAULT_NETWORK if self.backbone is None else ""
 
 
 def name_problem(name: str) -> str:

@@ -19,6 +19,8 @@ from clustering.foundation.errors import InputError
 from fsl.features.arrays import read_class_names, read_features, read_labels
 from fsl.features.bank import FeatureBank
 from fsl.features.foreign import import_features
+from fsl.few_shot_classifier import FewShotClassifier
+from fsl.transductive_classifier import TransductiveClassifier
 
 RANDOM = np.random.default_rng(0)
 NAMES = ("ant", "bee", "cat")
@@ -194,6 +196,7 @@ ZERO[5], LOST[6, 1] = 0, np.nan
         ({"labels": np.array(["2020-01-01"] * 8, dtype="M8[D]")}, "labels must be integers or strings, not datetime"),
         ({"base_mean": ["a"] * 4}, "base_mean must be numbers"),
         ({"base_mean": X[0, :3]}, "base_mean"),
+        ({"base_mean": [[1.0], [1.0, 2.0]]}, "base_mean: the rows have unequal lengths"),
         ({"logit_scale": "high"}, "logit_scale must be numbers"),
         ({"logit_scale": 0.0}, "logit_scale"),
         ({"logit_scale": np.inf}, "logit_scale"),
@@ -292,6 +295,23 @@ def test_columns_are_chosen_by_name_or_pattern(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match="several arrays"):
         read_features(tmp_path / "a.npz", "*_embeds")
+
+
+@pytest.mark.parametrize("other", ["text", "target", "prompts"])
+def test_arrays_known_as_something_else_are_no_features(other: str, tmp_path: Path) -> None:
+    arrays = {"mine": X, "labels": Y, other: T}
+    np.savez(tmp_path / "a.npz", **arrays)  # type: ignore[arg-type]
+    assert import_features(tmp_path / "a.npz").features.shape == X.shape
+
+
+@pytest.mark.parametrize("kind", [FewShotClassifier, TransductiveClassifier])
+def test_classifiers_take_rows_as_lists(kind: Any) -> None:
+    expected = kind().fit(X, Y).predict(X)
+    frame, table = pd.DataFrame({"embedding": list(X)}), pa.table({"embedding": list(X)})
+    for rows in (frame, frame["embedding"], table, table["embedding"], fixed_lists(X), torch.from_numpy(X)):
+        if kind is FewShotClassifier and isinstance(rows, pd.Series):
+            continue  # a column of pictures or paths
+        np.testing.assert_array_equal(kind().fit(rows, Y).predict(rows), expected)
 
 
 def test_files_of_this_project_are_not_imported(tmp_path: Path) -> None:

