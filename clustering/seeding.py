@@ -49,25 +49,29 @@ def plus_plus(
     """
     trials, points = len(streams), len(rows.values)
     draws = 1 if uniform else 2 + int(math.log(max(1, count)))
-    weights = rows.squared_norms.new_ones(points) if mass is None else mass.to(rows.squared_norms)
+    weights = None if mass is None else mass.to(rows.squared_norms)
+
+    def weighted(values: Tensor) -> Tensor:
+        return values if weights is None else values * weights
+
     nearest = rows.squared_norms.new_full((trials, points), torch.inf)
     if existing is not None and len(existing):
         nearest = nearer(rows, existing, nearest[:1]).amin(dim=0).expand(trials, -1)
     seeds: list[Tensor] = []
     for _ in range(count):
         chance = np.stack([generator.random(draws) for generator in streams])
-        if torch.isinf(nearest).all() and mass is None:
+        if torch.isinf(nearest).all() and weights is None:
             candidates = (torch.from_numpy(chance[:, :1]) * points).long().to(nearest.device)
         else:
             flat = uniform or bool(torch.isinf(nearest).all())
-            sums = (weights * ((nearest > 0) if flat else nearest)).cumsum(dim=1, dtype=torch.float64)
+            sums = weighted((nearest > 0) if flat else nearest).cumsum(dim=1, dtype=torch.float64)
             if (sums[:, -1] == 0).any():
                 distinct = len(seeds) + (0 if existing is None else len(existing))
                 raise too_few(distinct, distinct - len(seeds) + count)
             thresholds = torch.from_numpy(chance).to(nearest.device) * sums[:, -1:]
             candidates = torch.searchsorted(sums, thresholds, right=True).clamp_max(points - 1)
         new = nearer(rows, rows.at(candidates), nearest[:, None])
-        best = first_lowest((new if mass is None else new * weights).sum(dim=2, dtype=torch.float64))
+        best = first_lowest(weighted(new).sum(dim=2, dtype=torch.float64))
         trial = torch.arange(trials, device=best.device)
         seeds.append(candidates[trial, best])
         nearest = new[trial, best]

@@ -302,7 +302,7 @@ class FairKMeans(PrototypeClustering):
     intersectional : whether several attributes define groups by the combinations that occur, rather than each attribute
         separately.
     small_groups : "error" rejects a group with fewer than K points; "keep" accepts it.
-    init : "k-means++", or (K, D) initial means, in which case there is a single start.
+    init : "k-means++", "random" (distinct rows of X), or (K, D) initial means, in which case there is a single start.
     n_init : number of starts. The one with the fewest empty clusters is kept and, among those, the one with the lowest
         E.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.

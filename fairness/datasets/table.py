@@ -162,6 +162,9 @@ class Table:
             present = numbers[rows][~gaps]
             distinct, first, codes = np.unique(present, return_index=True, return_inverse=True)
             if len(distinct) > self._bins > 0:
+                if np.isinf(present).any():
+                    row = rows[~gaps][np.isinf(present).argmax()] + 1
+                    raise InputError(f"{column} is infinite in row {row}; enter a finite number, or clear the cell")
                 names, codes = self._binned(name, present)
             elif len(distinct) > NUMBERS:
                 raise InputError(

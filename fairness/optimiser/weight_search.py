@@ -100,7 +100,7 @@ class Goal:
         return cls(**weight)
 
     def check_reachable(self, groups: Groups) -> None:
-        """Raise InputError if no clustering of these groups can reach the self."""
+        """Raise InputError if no clustering of these groups can reach the goal."""
         highest = float(cluster_balances(groups.sizes[:, None], groups.attribute_of)[0])
         if self.min_balance is not None and self.min_balance > highest * (1 + _ROUNDING):
             raise InputError(

@@ -132,7 +132,7 @@ class WithCentres(Rival):
 
     Parameters
     ----------
-    init : "k-means++", or (K, D) initial centres, in which case there is a single start.
+    init : "k-means++", "random" (distinct rows of X), or (K, D) initial centres, in which case there is a single start.
     max_iter : maximum number of iterations of the unfair clustering or, where the method has iterations, of the method.
 
     Attributes

@@ -38,6 +38,13 @@ def test_weight_zero_is_k_means(seed, K):
     np.testing.assert_array_equal(ours.labels_, FairKMeans(K, init=init).fit(X).labels_)
 
 
+def test_the_default_weight_is_near_the_target():
+    X, groups = unequal()
+    model = FairKMeans(2, n_init=1, random_state=0).fit(X, sensitive_features=groups)
+    assert model.fairness_error_ < 0.05
+    assert model.converged_
+
+
 @quiet
 def test_the_largest_weight_is_near_the_fair_programme():
     X, _ = make_blobs(600, 2, centers=6, random_state=4)

@@ -108,6 +108,7 @@ def test_groups_are_in_the_order_of_their_numbers(table):
         ("a,sex\n1,f\nx,m\n", {"columns": ("a",)}, "'a' .*row 2 .*'x'"),
         ("sex,old\nf,y\nm,n\n", {}, "no column"),
         ("a,sex\n", {}, "no rows"),
+        (TEXT.replace("30", "inf"), {"sensitive": ("age",), "bins": (2,)}, "infinite in row 2"),
         (TEXT, {"bins": (1,)}, "bins=1"),
         (TEXT, {"bins": (3, 2)}, "increasing"),
         (TEXT, {"missing_sensitive": "mean"}, "missing_sensitive"),

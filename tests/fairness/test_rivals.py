@@ -98,3 +98,13 @@ def test_every_parameter_is_checked(name):
             continue
         with pytest.raises(InputError, match=f"{name}: {parameter} "):
             made(name, 3).set_params(**{parameter: -1}).fit(X)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_rows_that_cannot_be(name):
+    X, sensitive = blobs(6)
+    X[7, 1] = np.inf
+    with pytest.raises(InputError, match="row 7"):
+        made(name, 3).fit(X, sensitive_features=sensitive)
+    with pytest.raises(InputError, match=r"n_samples=2 .*n_clusters=3"):
+        made(name, 3).fit(X[:2])

@@ -29,7 +29,10 @@ class Rings:
         validate(self)
 
     def source(self) -> str:
-        """Identity of the points; it changes when they would. For files: `clustering.datasets.files.fingerprint_of`."""
+        """Identity of the points; it changes when they would.
+
+        For files: `clustering.files.regular.fingerprint_of_files`.
+        """
         return fingerprint("rings", 1)
 
     def read(self) -> Dataset:
