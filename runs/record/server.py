@@ -63,9 +63,10 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bo
 def first_page(tracker: Tracker, place: str) -> str:
     """Return the address of the experiment with the newest run; the start page without runs."""
     runs = tracker.client.search_runs(list(experiments(tracker)), max_results=1, order_by=[NEWEST])
+    if not runs:
+        return place
     # without workflowType, the side bar has the entries of language models
-    view = f"#/experiments/{runs[0].info.experiment_id}/runs?workflowType=machine_learning" if runs else ""
-    return f"{place}/{view}"
+    return f"{place}/#/experiments/{runs[0].info.experiment_id}/runs?workflowType=machine_learning"
 
 
 def has_screen() -> bool:
