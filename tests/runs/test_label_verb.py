@@ -16,7 +16,7 @@ from fsl.backbones.names import PACKAGE
 from runs.cli import main
 from runs.labelling.next_items import read_labels
 from runs.labelling.pile import Pile
-from tests.runs.children import started, until
+from tests.runs.children import started
 
 
 @pytest.fixture
@@ -224,11 +224,9 @@ class Page:
             return json.loads(reply.read())
 
     def ready(self):
-        def found():
-            state = self.ask("/api/state")
-            return state if not state["working"] and any(item["state"] == "open" for item in state["batch"]) else None
-
-        return until(found)
+        state = self.ask("/api/state")
+        answered = all(item["state"] != "open" for item in state["batch"])
+        return self.ask("/api/step", {}) if answered else state
 
     def label(self, item):
         given = {"id": item["id"], "version": item["version"], "action": "label", "label": "ab"[int(item["title"]) % 2]}
