@@ -187,6 +187,7 @@ def _html(piece: Piece, address: Callable[[str], str] | None) -> str:
 def html_table(frame: "DataFrame", about: str, kind: str, *, index: bool) -> str:
     """A frame of HTML as a table that scrolls within its page; `about` names it for those who do not see it."""
     table = frame.to_html(escape=False, border=0, index=index, classes=kind, justify="unset")
+    table = table.replace('<tr style="text-align: unset;">', "<tr>")  # pages of the report admit no inline styles
     return f'<div class="scroll" role="region" aria-label="{escape(about)}" tabindex="0">\n{table}\n</div>'
 
 
