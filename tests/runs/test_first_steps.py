@@ -16,6 +16,7 @@ from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.plugins import dotted
 from fsl.backbones import create_backbone
+from fsl.backbones.names import PACKAGE
 from fsl.benchmarks.encoded import open_rgb
 from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
@@ -143,6 +144,7 @@ def add_network(store):
 
 
 def test_networks_that_are_here(pictures, tmp_path, store, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, PACKAGE, None)
     assert main(pictures) == 2
     assert "transduce list trained" in capsys.readouterr().err
     path = add_network(store)
