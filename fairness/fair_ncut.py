@@ -38,9 +38,8 @@ from fairness.optimiser.weight_search import Ended
 from fairness.reporting import keep_fairness, warn_if_labels_less_fair
 from fairness.weighted import Weighted
 
-_LOWEST_RUNG, _STEEP, _RUNGS = 0.01, 4.0, 10
-"""Lowest weight that leads to a weight, ratio of consecutive ones, and their number, which may require a larger
-ratio."""
+_LOWEST_RUNG, _STEEP = 0.01, 4.0
+"""Lowest weight that leads to a weight, and ratio of consecutive ones, see `rungs`."""
 
 _ON_A_RUNG = 150
 """Maximum number of steps at an intermediate weight."""
@@ -142,7 +141,7 @@ class FairNcut(Weighted):
         W, _ = graph_and_variance(graph, rows, self.n_neighbors, "average", 1.0)
         building = watch.lap()
         labels = self._first_labels(rows)
-        return _Problem(values, groups, labels, W, watch.lap(), building)
+        return _Problem(self, values, groups, labels, W, watch.lap(), building)
 
     def _ends(
         self, problem: "_Problem", weights: Sequence[float], done: Callable[[int, int], None] | None = None
@@ -162,20 +161,6 @@ class FairNcut(Weighted):
                     yield Ended(end.weight, end.labels, cut, end)
 
         return at
-
-    def _spectral_labels(self, problem: "_Problem") -> Tensor:
-        """(T, N) labels from fair spectral clustering; T is 0 if `init` excludes it or the graph has too few linked
-        points."""
-        groups, K = problem.groups, self.n_clusters
-        applies = isinstance(self.init, str) and self.init == "spectral" and not groups.trivial
-        if not applies or not len(linked_points(problem.affinities)) >= K > 1:
-            return problem.labels[:0]
-        generator = stream(seed_of(self.random_state), "fair start")
-        embedding, _ = fair_embedding(problem.affinities, groups, K, generator)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # too few distinct rows
-            labels = embedded_labels(embedding, problem.affinities, problem.values, K, self.n_init, generator)
-        return torch.from_numpy(labels[None]).to(problem.values.device)
 
     def _first_labels(self, rows: Rows) -> Tensor:
         """(T, N) labels from which the starts begin."""
@@ -202,9 +187,9 @@ class FairNcut(Weighted):
         S, reached = self._smoothed(labels, values), 0.0
         for weight in weights:
             if weight > 0 and reached == 0:  # deferred, since weight 0 alone does not need the eigenvectors
-                S = torch.cat([S, self._smoothed(self._spectral_labels(problem), values)])
+                S = torch.cat([S, self._smoothed(problem.spectral_labels, values)])
             history: list[list[Step]] = [[] for _ in S]
-            for rung in [*rungs(max(reached, _LOWEST_RUNG), weight, _STEEP, _RUNGS), weight]:
+            for rung in [*rungs(max(reached, _LOWEST_RUNG), weight, _STEEP), weight]:
                 fair = [GroupProportions(indicators[:, j], target[j], rung, _PSEUDO_COUNT) for j in attributes]
                 descent = lowered(
                     [cut, *fair] if rung > 0 else [cut],
@@ -268,7 +253,7 @@ class FairNcut(Weighted):
             warnings.warn(
                 f"{self.n_isolated_} points have no arcs and are not connected to the graph; pass a graph with "
                 "more arcs",
-                stacklevel=6,
+                stacklevel=5,
             )
 
 
@@ -276,6 +261,7 @@ class FairNcut(Weighted):
 class _Problem:
     """Data and first labels of a fit."""
 
+    model: FairNcut
     values: Tensor
     groups: Groups
     labels: Tensor  # (T, N)
@@ -290,6 +276,21 @@ class _Problem:
     def affinities(self) -> csr_array:
         """The graph as a float64 scipy array."""
         return scipy_graph(self.graph)
+
+    @cached_property
+    def spectral_labels(self) -> Tensor:
+        """(T, N) labels from fair spectral clustering; T is 0 if `init` excludes it or the graph has too few linked
+        points."""
+        model, K = self.model, self.model.n_clusters
+        applies = isinstance(model.init, str) and model.init == "spectral" and not self.groups.trivial
+        if not applies or not len(linked_points(self.affinities)) >= K > 1:
+            return self.labels[:0]
+        generator = stream(seed_of(model.random_state), "fair start")
+        embedding, _ = fair_embedding(self.affinities, self.groups, K, generator)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # too few distinct rows
+            labels = embedded_labels(embedding, self.affinities, self.values, K, model.n_init, generator)
+        return torch.from_numpy(labels[None]).to(self.values.device)
 
     def seconds(self, total: float, models: int) -> Seconds:
         """Share of each of `models` models in a fit of `total` seconds."""

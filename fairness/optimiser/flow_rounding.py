@@ -70,8 +70,7 @@ def rounded_assignments(assignments: NDArray[np.floating], cells: NDArray[np.int
     if assignments.size > _MAX_VARIABLES:
         raise InputError(
             f"rounding='flow': {len(assignments)} points have fractional assignments, more than rounding supports "
-            f"({assignments.size} variables of at most {_MAX_VARIABLES}); lower tol and gap_tol, "
-            "or set rounding='argmax'"
+            f"({assignments.size} variables of at most {_MAX_VARIABLES}); set rounding='argmax'"
         )
     kept = np.where(assignments > _WHOLE, assignments, 0.0)
     return rounded(csr_array(kept / kept.sum(axis=1, keepdims=True)), -assignments, cells)

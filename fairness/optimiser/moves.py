@@ -410,11 +410,11 @@ def near_medians(problem: Problem, medians: Floats, passes: int = 300) -> Ints:
     return nearest
 
 
-def rungs(low: float, high: float, steep: float, most: int = 10) -> list[float]:
-    """Weights from `low`, below `high`, in equal ratios of at most `steep`, or more if `most` are not enough."""
-    if high <= low or most == 0:
+def rungs(low: float, high: float, steep: float) -> list[float]:
+    """Weights from `low`, below `high`, in equal ratios of at most `steep`, or more if ten weights are not enough."""
+    if high <= low:
         return []
-    count = min(most, math.ceil(math.log(high / low, steep)))
+    count = min(10, math.ceil(math.log(high / low, steep)))
     return [low * (high / low) ** (i / count) for i in range(count)]
 
 

@@ -87,7 +87,7 @@ class Kleindessner(Rival):
             warnings.warn(
                 f"the graph has so many components that more than {K} vectors have cost 0, and the choice among "
                 "them is arbitrary; set a larger n_neighbors",
-                stacklevel=3,
+                stacklevel=4,
             )
         labels = embedded_labels(self.embedding_, affinities, rows.values, K, self.n_init, generator)
         cut = graph_objectives(labels, affinities).normalised_cut

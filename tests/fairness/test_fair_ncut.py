@@ -12,7 +12,9 @@ from scipy import sparse
 from clustering.foundation.errors import InputError
 from clustering.graphs.row_graph import given_graph
 from fairness import FairNcut
+from fairness.optimiser.fair_spectrum import fair_embedding
 from fairness.optimiser.terms import NormalizedCut
+from fairness.trade_off import GRID
 from tests.fairness.thesis_sets import draw, synthetic, unequal
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -90,6 +92,22 @@ def test_it_is_the_same_for_a_given_graph_and_other_names():
     assert abs(by_flow.group_counts_ - first.group_counts_).sum() <= 20
     labels = np.arange(60) % 3
     assert FairNcut(3, **{**options, "init": labels}).fit(X, sensitive_features=groups).n_iter_ >= 1
+
+
+@quiet
+def test_a_search_for_a_goal_has_one_spectral_start(monkeypatch):
+    X, groups = draw(1, 60)
+    calls = []
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return fair_embedding(*arguments)
+
+    monkeypatch.setattr("fairness.fair_ncut.fair_embedding", counted)
+    options = {"n_neighbors": 6, "n_init": 1, "max_iter": 5, "random_state": 0}
+    model = FairNcut(3, fairness_weight={"max_error": 0.02}, **options).fit(X, sensitive_features=groups)
+    assert len({trial.weight for trial in model.weight_path_}) > len(GRID)
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize(
