@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import sklearn.cluster
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -23,9 +22,8 @@ from clustering.foundation.parameters import AtLeast
 from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import numbered
-from clustering.optimiser.rows import Rows
-from clustering.seeding import TooFewDistinct, first_seeds
-from fairness.fit_input import fit_input, warn_if_groups_are_y
+from clustering.seeding import TooFewDistinct
+from fairness.fit_input import fit_input, seeds_among, warn_if_groups_are_y
 from fairness.groups import Groups
 from fairness.objectives import Kind, Medoids, kmeans_objective, medoids, objective_of
 from fairness.optimiser.moves import Moves, Problem, Stage, near_medians, stage
@@ -95,8 +93,7 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
             X: (N, D) finite; float32 and float64 are kept, other numbers are converted to float32.
             y: ignored, with a warning if `sensitive_features` is None.
             sensitive_features: N values of an attribute, or several attributes, see `fairness.groups.groups_of`.
-                None treats all points as one group, which gives the unfair
-                method.
+                None treats all points as one group, which gives the unfair method.
 
         Raises:
             InputError: a parameter, X, the groups, the target or the goal is invalid, or there are fewer distinct
@@ -147,19 +144,12 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
         seeds: NDArray[Any] | None = None
         if sampled is not None:
             with suppress(TooFewDistinct):  # the full data may have enough distinct points
-                seeds = self._seeds(values[sampled])
+                seeds = seeds_among(self, values[sampled])
                 part = Problem(problem.values[sampled], replace(groups, cells=groups.cells[sampled]), K, self.kind)
         if seeds is None:
-            seeds = self._seeds(values)
+            seeds = seeds_among(self, values)
         labels = [self._unfair(part, seed - origin) for seed in seeds]
         return _Data(values, origin, problem, part, labels, watch.lap())
-
-    def _seeds(self, values: NDArray[Any]) -> NDArray[Any]:
-        """(T, K, D) initial means."""
-        rows = Rows.of(torch.from_numpy(values))
-        seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state)
-        found: NDArray[Any] = (seeds if rows.origin is None else seeds + rows.origin).numpy()
-        return found
 
     def _unfair(self, problem: Problem, prototypes: NDArray[Any]) -> NDArray[np.int64]:
         """(n,) labels of K-means, or of K-median with geometric medians, from these prototypes (K, D)."""

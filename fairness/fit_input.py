@@ -1,15 +1,18 @@
-"""Checks of the data and parameters that all fair clustering methods share."""
+"""Checks of the data and parameters, and seeds, that fair clustering methods share."""
 
 import warnings
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from numpy.typing import ArrayLike
+import torch
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from clustering.estimator_input import Device, checked_rows, warn_of_y
 from clustering.foundation.parameters import validate_signature
 from clustering.foundation.streams import checked_generator
+from clustering.optimiser.rows import Rows
+from clustering.seeding import first_seeds
 from fairness.groups import Groups, groups_of, smallest_group
 
 SmallGroups = Literal["error", "keep"]
@@ -41,6 +44,15 @@ def fit_input(estimator: Any, X: ArrayLike, sensitive_features: Any, **options: 
     if getattr(estimator, "small_groups", "keep") == "error":
         smallest_group(groups, int(estimator.n_clusters), type(estimator).__name__)
     return values, groups
+
+
+def seeds_among(estimator: Any, values: NDArray[Any]) -> NDArray[Any]:
+    """(T, K, D) seeds of the starts among rows (N, D), or the array `init`; all estimators with this random_state draw
+    the same ones, see `clustering.seeding.first_seeds`."""
+    rows = Rows.of(torch.from_numpy(values))
+    seeds = first_seeds(estimator.init, rows, estimator.n_clusters, estimator.n_init, estimator.random_state)
+    found: NDArray[Any] = rows.absolute(seeds).numpy()
+    return found
 
 
 def warn_if_groups_are_y(y: Any, sensitive_features: Any) -> None:

@@ -83,7 +83,8 @@ def soft_fairness_error(counts: NDArray[np.float64], groups: Groups) -> float:
 def divergences(
     by_group: NDArray[Any], sizes: NDArray[Any], target: NDArray[np.float64], floor: float | None = FLOOR
 ) -> NDArray[np.float64]:
-    """(..., J, K) terms u_j log(u_j / P_jk) of KL(U || P_k) for counts (..., J, K) in clusters of sizes (..., K)."""
+    """(..., J, K) terms u_j log(u_j / P_jk) of KL(U || P_k), in nats, for counts (..., J, K) in clusters of sizes
+    (..., K). Shares P_jk below `floor` count as `floor`; without one, the term of an absent group is infinite."""
     shares = by_group / np.where(sizes > 0, sizes, 1)[..., None, :]
     if floor is not None:
         shares = np.maximum(shares, floor)

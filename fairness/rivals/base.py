@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import numpy as np
 import sklearn.cluster
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 
@@ -16,10 +15,8 @@ from clustering.foundation.parameters import AtLeast
 from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import numbered
-from clustering.optimiser.rows import Rows
-from clustering.seeding import first_seeds
 from clustering.starts import first_lowest
-from fairness.fit_input import SmallGroups, fit_input, warn_if_groups_are_y
+from fairness.fit_input import SmallGroups, fit_input, seeds_among, warn_if_groups_are_y
 from fairness.groups import Groups
 from fairness.objectives import Kind, geometric_median
 from fairness.reporting import keep_fairness
@@ -144,16 +141,6 @@ class WithCentres(Rival):
     init: str | ArrayLike = "k-means++"
     max_iter: Annotated[int, AtLeast(1)] = 100
 
-    def _seeds(self, values: Floats) -> Floats:
-        """(T, K, D) k-means++ seeds of the starts among rows (N, D), or the array `init`.
-
-        All estimators with this random_state draw the same seeds.
-        """
-        rows = Rows.of(torch.from_numpy(values))
-        seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state)
-        found: Floats = (seeds if rows.origin is None else seeds + rows.origin).numpy()
-        return found
-
 
 class Course(NamedTuple):
     """Result of one start: labels (N,), centres (K, D), objective of the labels, and costs after each iteration."""
@@ -186,7 +173,7 @@ class Alternating(WithCentres):
     kind = "kmeans"
 
     def _cluster(self, data: Data) -> None:
-        seeds = self._seeds(data.values)
+        seeds = seeds_among(self, data.values)
         seeding = data.watch.lap()
         generators = (stream(data.seed, "fair assignment") for _ in seeds)
         starts = unfair_centres(cast(Kind, self.kind), data.values, seeds, max_iter=300)

@@ -9,6 +9,7 @@ from clustering.foundation.parameters import AtLeast, Within
 from clustering.foundation.streams import stream
 from clustering.foundation.timing import Seconds
 from fairness.assignment import bounds_about, fair_assignment
+from fairness.fit_input import seeds_among
 from fairness.metrics import largest_violation
 from fairness.objectives import Kind, objective_of
 from fairness.optimiser.flow_rounding import rounded
@@ -53,7 +54,7 @@ class Bera(WithCentres):
 
     def _cluster(self, data: Data) -> None:
         values, groups = data.values, data.groups
-        seeds = self._seeds(values)
+        seeds = seeds_among(self, values)
         seeding = data.watch.lap()
         unfair = best_centres(unfair_centres(self.kind, values, seeds, self.max_iter))
         cost = costs(values, unfair.values, self.kind)

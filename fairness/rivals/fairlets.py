@@ -10,6 +10,7 @@ import numpy as np
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.timing import Seconds
+from fairness.fit_input import seeds_among
 from fairness.groups import Groups
 from fairness.objectives import Kind, medoids, objective_of
 from fairness.rivals.base import Centres, Data, Floats, Ints, WithCentres, best_centres, costs, unfair_centres
@@ -117,7 +118,7 @@ class Fairlets(WithCentres):
             lacking = self.n_clusters - len(distinct)
             seeding, best = data.watch.lap(), Centres(np.concatenate([distinct, distinct[[-1] * lacking]]), 0.0)
         else:
-            seeds = self._seeds(places)
+            seeds = seeds_among(self, places)
             seeding = data.watch.lap()
             best = best_centres(unfair_centres(self.kind, places, seeds, self.max_iter))
         labels: Ints = costs(places, best.values, self.kind).argmin(axis=1)
