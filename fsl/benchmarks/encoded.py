@@ -24,7 +24,8 @@ class EncodedPictures:
 
     Attributes:
         names: names of the N pictures, for messages.
-        read: thread-safe function that returns the bytes, or the (H, W, 3) uint8 pixels, of the picture at an index.
+        read: thread-safe function that returns the bytes, or the (H, W, 3) uint8 pixels, of the picture at an index;
+            it raises InputError if it cannot read them.
         size: side of the squares in pixels.
         fit: how other shapes are resized (Lanczos): "squeeze", as mini-ImageNet was made from ImageNet, or "crop" to
             the central square.

@@ -219,14 +219,16 @@ def _write(benchmark: Benchmark, split: Split, data: Decoded, path: Path, progre
             advance(len(block))
     for rest in (data.labels.data, json.dumps(data.class_names)):
         checksum.add(rest)
-    _describe(path, data.class_names, data.labels, str(checksum))
+    _describe(path, data.class_names, data.labels, str(checksum), _state(path))
 
 
-def _describe(path: Path, class_names: Sequence[str], labels: NDArray[np.int64], checksum: str) -> None:
+def _describe(
+    path: Path, class_names: Sequence[str], labels: NDArray[np.int64], checksum: str, state: list[int]
+) -> None:
     """Write what says that an array is whole: its checksum, and the size and time by which it is recognised."""
     about = {"format": FORMAT, "class_names": class_names, "labels": labels.tolist(), "fingerprint": checksum}
     with replacing(path) as partial:
-        partial.write_text(json.dumps({**about, "state": _state(path)}), encoding="utf-8")
+        partial.write_text(json.dumps({**about, "state": state}), encoding="utf-8")
 
 
 def _state(path: Path) -> list[int]:
@@ -266,14 +268,15 @@ def _load(path: Path, progress: Progress) -> ImageSet | None:
     """The memory-mapped images of a description, or None if they are damaged. All of them are read for the checksum
     only if the size or time of the file has changed."""
     try:
+        state = _state(path)  # before the array is read, for another process may replace it meanwhile
         images = _mapped(path)
-        if json.loads(path.read_text(encoding="utf-8")).get("state") != _state(path):
+        if json.loads(path.read_text(encoding="utf-8")).get("state") != state:
             labels = images.labels.numpy()
             parts = images.images.numpy().data, labels.data, json.dumps(images.class_names)
             if fingerprint(json.dumps(list(images.images.shape)), *parts) != images.fingerprint:
                 raise ValueError("wrong checksum")
             with contextlib.suppress(OSError):  # a cache that cannot be written to is checked again
-                _describe(path, images.class_names, labels, images.fingerprint)
+                _describe(path, images.class_names, labels, images.fingerprint, state)
         return images
     except (OSError, KeyError, TypeError, ValueError) as error:
         progress.note(f"{path}: is damaged ({type(error).__name__}: {error}); it is written again")

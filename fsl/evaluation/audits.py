@@ -87,7 +87,7 @@ def check_audits(audits: Sequence[str], name: str, strategy: Any) -> None:
 
 
 def on_published_graph(name: str, strategy: Any) -> Any:
-    """A copy of a strategy with the published graph.
+    """A strategy with the published graph: a copy, unless its graph is directed already, as in published forms.
 
     Raises:
         InputError: the strategy has no graph.
@@ -98,6 +98,8 @@ def on_published_graph(name: str, strategy: Any) -> Any:
             f"the audit directed_with_self needs a strategy with a neighbour graph (fields graph, neighbours), which "
             f"{name} does not have; omit the audit or the strategy"
         )
+    if strategy.graph == "directed":
+        return strategy
     if strategy.neighbours < 2:
         raise InputError(
             f"the audit directed_with_self counts the point itself, which leaves {name} no other neighbour; set "

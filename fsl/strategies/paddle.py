@@ -110,7 +110,15 @@ def soft_clustering(
     tolerance: float | None,
     text_weight: float,
 ) -> Descent:
-    """The assignments of `PADDLE` after these rounds, of which the first is the start of the descent."""
+    """The (B, Q, K) assignments of `PADDLE` after these rounds, of which the first is the start of the descent.
+
+    Args:
+        episodes: the tasks.
+        points: (B, S + Q) points, in which distances are measured.
+        beta: factor of the squared distances, a number or (B, 1, 1).
+        weight, rounds, text_weight: as in `PADDLE`.
+        tolerance: a task stops if the relative change of the objective is below this value; None: never.
+    """
     distances = squared_distances(points, episodes.class_means)[:, :, episodes.support_size :]
     evidence = episodes.with_text(torch.zeros_like(distances.mT), text_weight)
     valid = None if episodes.query_mask is None else episodes.query_mask[:, None].to(episodes.dtype)

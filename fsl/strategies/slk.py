@@ -35,8 +35,8 @@ class SLKMeans(PublishedMethod):
 
     Minimises sum_pk s_pk beta a(x_p, m_k) + <S, log S> - (weight / 2) <S, W S> alternately over the assignments S of
     the queries and the prototypes M (journal eqs. 11, 14, 18 and 20), where W is the kNN graph of support and queries,
-    and a(x, m) = ||x - m||^2. The objective is guaranteed to decrease with soft members, a warm start and the monotone
-    step.
+    and a(x, m) = ||x - m||^2. The objective is guaranteed to decrease with soft members in the corrected variant, if
+    the graph is symmetric.
 
     The defaults are the correct form, with the hard members of the published tables: the first assignments come from
     the support means, and each outer step starts from the last ones (journal Algorithm 1). In the variant of the public

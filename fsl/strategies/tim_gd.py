@@ -78,9 +78,8 @@ class TIMGD(PublishedMethod):
             alpha=alpha,
         )
         if self.moments == "prototypes":
-            points, dimension = episodes.points, episodes.dimension
-            if points.squared_norms.shape[1] > 2 * dimension:
-                points = Features(episodes.features)
+            features, dimension = episodes.features, episodes.dimension
+            points = Features(features) if features.shape[1] > 2 * dimension else episodes.points
             fitted = fit_coefficients(
                 loss, points, episodes.class_means, dimension, self.learning_rate, self.iterations
             )
@@ -88,7 +87,7 @@ class TIMGD(PublishedMethod):
             means = torch.bmm(episodes.class_means, episodes.features)
             fitted = fit_coordinates(loss, episodes.features, means, self.learning_rate, self.iterations)
         probabilities, trace = fitted
-        iterations = torch.full((len(trace.T),), self.iterations, dtype=torch.int64, device=trace.device)
+        iterations = torch.full(trace.shape[1:], self.iterations, dtype=torch.int64, device=trace.device)
         return Predictions(probabilities[:, :, episodes.support_size :].mT, iterations, trace)
 
 

@@ -4,7 +4,6 @@ import functools
 import platform
 import re
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,11 +20,6 @@ def machine() -> str:
     cores, torch = usable_cores(), sys.modules.get("torch")
     gpu = f", {torch.cuda.get_device_name(0)}" if torch is not None and torch.cuda.is_available() else ""
     return f"{_processor()}, {cores} core{'' if cores == 1 else 's'}{gpu}"
-
-
-def machine_of(tags: Mapping[str, str]) -> str:
-    """Return the machine of a run from its tags; of a run without the tag `machine`, the name of its host, or empty."""
-    return tags.get("machine") or tags.get("origin", "").partition(":")[0]
 
 
 @functools.cache

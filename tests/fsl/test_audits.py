@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
-from fsl.evaluation.audits import best_permutation_accuracy
+from fsl.evaluation.audits import best_permutation_accuracy, on_published_graph
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.samplers.balanced import Balanced
@@ -88,6 +88,15 @@ def test_audits_are_beside_the_accuracy_and_change_nothing_of_it(audits: list[st
         assert list(audited[name].audits) == audits
         assert not plain[name].audits
         assert bool((audited[name].audits["best_permutation"] >= audited[name].accuracies - 1e-12).all())
+
+
+def test_the_published_graph_counts_the_point_itself_once() -> None:
+    strategy = LaplacianShot(neighbours=3, graph="mutual")
+    assert on_published_graph("mine", strategy) == LaplacianShot(neighbours=2, graph="directed")
+    published = LaplacianShot.as_published()
+    assert on_published_graph("mine", published) == published
+    with pytest.raises(InputError, match="neighbours=2 or more"):
+        on_published_graph("mine", LaplacianShot(neighbours=1))
 
 
 def test_a_strategy_without_a_graph_is_refused_before_anything_is_done() -> None:

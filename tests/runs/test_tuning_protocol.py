@@ -49,6 +49,11 @@ PAPERS = [
             None,
             [("base", 500, {"neighbours": (2, 4, 9)}, {"weight": 1.0}), PAPERS[1]],
         ),
+        (
+            "strategy=laplacianshot_alpha_tim tuning=papers",
+            None,
+            [("base", 500, {"neighbours": (2, 4, 9)}, {"weight": 1.0}), PAPERS[1]],
+        ),
         ("strategy=rectified_prototypes tuning=papers", None, []),  # tuned, it would become laplacianshot
         ("strategy=laplacianshot_as_published", NOT_TUNED, []),
         ("strategy=laplacianshot_as_published", OWN, [("validation", 7, {"weight": (2.0, 3.0)}, {})]),
