@@ -132,10 +132,10 @@ def report(
     counts: Annotated[bool, typer.Option("--counts", help="Print the numbers of cells by verdict, no site.")] = False,
     json: Json = False,
 ) -> int:
-    """Write all tracked runs as a static site.
+    """Write all tables, claims and figures of the papers as a static site.
 
     The tables of each paper with the printed values beside those of the shipped runs and of your own, and for
-    every number a link to its run in MLflow (transduce ui), in the folder report/ of the results.
+    every number of yours a link to its run in MLflow (transduce ui), in the folder report/ of the results.
     """
     if results == "":
         raise InputError("results= is empty; give a folder, or omit it")

@@ -45,7 +45,8 @@ def eigengaps(results: Sequence[Clustered]) -> "tuple[Figure, dict[str, str]]":
     for axes in figure.axes:
         axes.set_yscale("log")
     ends: dict[float, list[str]] = {}
-    for penalty, _, name, _, end, *_ in shown.groupby(["penalty", "line"], sort=False).tail(1).itertuples(index=False):
+    last_steps = shown.groupby(["penalty", "line"], sort=False).tail(1)
+    for penalty, name, end in last_steps[["penalty", "line", "mean"]].itertuples(index=False):
         ends.setdefault(penalty, []).append(f"{name} {end:.1e}")
     return figure, {
         "seeds": either(frame.groupby(["penalty", "line"])["run"].nunique()),

@@ -89,8 +89,7 @@ def _pictures(config: PileConfig, store: Store, progress: "Progress") -> Pile:
         raise InputError(str(error).removeprefix("query: ")) from None
     if remark := config.remark():
         progress.note(remark)
-    network = config.network
-    encoder = ImageEncoder.of(str(network["backbone"]), weights=network["weights"], device=config.device)
+    encoder = ImageEncoder.of(device=config.device, **config.network)
     encoded = encode(files, encoder, store, progress, skip=config.broken == "skip")
     kept = encoded.kept.tolist()
     names = [os.path.relpath(files[row], config.place) for row in kept]

@@ -90,7 +90,7 @@ class OwnConfig(RunConfig):
             )
 
     @property
-    def network(self) -> dict[str, str | None]:
+    def network(self) -> dict[str, Any]:
         """The name of the network and its weights, as arguments; by default the network that comes as a package."""
         return {"backbone": self.backbone or PACKAGED, "weights": self.pretrained}
 

@@ -93,7 +93,7 @@ def write_table(
     command: str,
     facts: Mapping[str, str],
     parts: dict[str, Any],
-) -> "Written":
+) -> Written:
     """Write the rows of a clustered table with the added columns, and its page: both of them, or none.
 
     Args:

@@ -13,12 +13,13 @@ from runs.record.query import NEWEST, experiments
 from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
-PORT = 5000
+HOST, PORT = "127.0.0.1", 5000
+"""Where `transduce ui` listens by default."""
 # Without the parts for language models: their worker processes, and the assistant.
 LEAN = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_ENABLE_REMOTE_ASSISTANT": "false"}
 
 
-def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bool = False, say: Say = silent) -> None:
+def serve(store: Store, *, host: str = HOST, port: int = PORT, browse: bool = False, say: Say = silent) -> None:
     """Run the UI until Ctrl-C and print its address. If the record is on a server, only print the server's address.
 
     Args:

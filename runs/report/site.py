@@ -20,6 +20,7 @@ from runs.cache import Store
 from runs.config.configs import EvaluateConfig
 from runs.record.code_version import code_version
 from runs.record.query import RunRow, read_runs
+from runs.record.server import HOST, PORT, address
 from runs.report.figures import read_figures
 from runs.report.outcomes import CLAIMS, ERRATA, Outcomes
 from runs.report.papers import RESULTS, Reader
@@ -30,7 +31,6 @@ from runs.tables.shipped import drawings, shipped_results
 from runs.track import Tracker
 
 INDEX = "index.html"
-UI = "http://127.0.0.1:5000"  # where `transduce ui` listens
 ABOUT = (
     "What the papers print beside what came out here. A verdict says whether a printed number was reproduced. Each "
     "result of yours links to its run in MLflow (start it by transduce ui): settings, commit, machine and data.",
@@ -80,7 +80,7 @@ def _pages(rows: Sequence[RunRow], tracker: Tracker, asked: Mapping[str, Sequenc
     papers, experiments = reader.papers(), reader.experiments(asked)
     record = str(tracker.store.root) if tracker.own else tracker.place
     made = f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
-    server = tracker.place.rstrip("/") if tracker.place.startswith("http") else UI
+    server = tracker.place.rstrip("/") if tracker.place.startswith("http") else address(HOST, PORT)
     figures = read_figures(rows, tracker, drawings())
     outcomes = Outcomes(papers, figures, experiments, lambda run_id: f"{server}/#/runs/{run_id}")
     none = [] if rows else ["There is no run of yours yet."]

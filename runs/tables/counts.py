@@ -2,19 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from runs.tables.evidence import look_up
 from runs.tables.keys import cell_key
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import published_names, works
-from runs.tables.table import STATUSES, ClaimStatus, Table, VerdictStatus
+from runs.tables.table import CLAIM_STATUSES, STATUSES, Table, VerdictStatus
 
 if TYPE_CHECKING:
     from runs.track import Tracker
 
 WAITING: tuple[VerdictStatus, ...] = ("not run", "cannot run here")
-CLAIMS: tuple[ClaimStatus, ...] = get_args(ClaimStatus)
 
 
 def counts_of(name: str, tables: Iterable[Table]) -> dict[str, Any]:
@@ -37,7 +36,7 @@ def counts_of(name: str, tables: Iterable[Table]) -> dict[str, Any]:
         "shipped": sum(bool(cell.shipped) for cell in cells),
         "own": sum(bool(cell.results) for cell in cells),
         **{status: statuses[status] for status in STATUSES},
-        "claims": {status: claims[status] for status in CLAIMS},
+        "claims": {status: claims[status] for status in CLAIM_STATUSES},
         "reasons": [{"verdict": status, "reason": why, "cells": count} for (status, why), count in reasons.items()],
     }
 

@@ -195,8 +195,8 @@ def html(table: Table, address: Callable[[str], str] | None = None) -> str:
     """The table with its caption, and legend, footnotes, verdicts and claims below: a fragment for a page with its own
     style.
 
-    Classes: `scroll` around a table, `caption`; `verdict` and, as in "verdict other-protocol", its status; `legend` of
-    the lists below.
+    Classes: `caption`; `scroll` around a table, which is of `numbers`; `verdict` and, as in "verdict other-protocol",
+    its status; `legend` of the lists below.
 
     Args:
         address: that of a run, by its id; None: numbers are no links.

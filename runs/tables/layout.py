@@ -296,8 +296,7 @@ def _reasons(table: Table) -> list[str]:
     ordered = sorted(rows.items(), key=lambda item: STATUSES.index(item[0][0]))
     whole = len(table.cells)
     return [
-        f"{status}{', ' if why else ''}{why}: {'all' if len(of) == whole else _names(of)}"
-        for (status, why), of in ordered
+        f"{_joined(', ', status, why)}: {'all' if len(of) == whole else _names(of)}" for (status, why), of in ordered
     ]
 
 

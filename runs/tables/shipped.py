@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import math
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ from clustering.foundation.errors import InputError
 from runs.cache import raised
 from runs.stages.lineage import revisions_of
 from runs.tables.keys import Config, cell_key, features_here
-from runs.tables.table import Cell, ClaimStatus, Column, Finding, Row, SeedResult, Table
+from runs.tables.table import CLAIM_STATUSES, Cell, Column, Finding, Row, SeedResult, Table
 
 RUNS = Path(__file__).resolve().parents[1]
 PLACE = next((at for at in (RUNS, RUNS.parent) if (at / "reproduction").is_dir()), RUNS) / "reproduction"
@@ -53,7 +53,7 @@ def _frame(path: Path) -> pd.DataFrame:
         if (*header,) != FIELDS[path.name] or any(len(line) != len(header) for line in lines):
             raise ValueError(f"its columns must be {','.join(FIELDS[path.name])}")
         frame = pd.DataFrame(lines, columns=header)
-        if path.name == CLAIMS and (unknown := {*frame["status"]} - {*get_args(ClaimStatus)}):
+        if path.name == CLAIMS and (unknown := {*frame["status"]} - {*CLAIM_STATUSES}):
             raise ValueError(f"{unknown.pop()!r} is no status of a claim")
         for name in NUMBERS if path.name == RESULTS else ():
             frame[name] = pd.to_numeric(frame[name])

@@ -21,6 +21,7 @@ VerdictStatus = Literal[
 ]
 STATUSES: tuple[VerdictStatus, ...] = get_args(VerdictStatus)
 ClaimStatus = Literal["holds", "tie", "fails", "not run"]
+CLAIM_STATUSES: tuple[ClaimStatus, ...] = get_args(ClaimStatus)
 
 
 @dataclass(frozen=True)

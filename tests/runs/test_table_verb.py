@@ -39,6 +39,7 @@ def test_of_a_damaged_run_the_mean_is_shown_alone(recorded, trained, experiment,
     out, err = capsys.readouterr()
     assert "no longer whole" in err
     cells = [cell for cell in json.loads(out)["cells"] if cell["column"] == "1-shot"]
+    assert len(cells) == 2  # strategies
     assert all(cell["reproduced"] is not None for cell in cells)
     assert not any(cell["best"] for cell in cells)
 

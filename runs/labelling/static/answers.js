@@ -90,7 +90,7 @@ function inTurn(act) {
   return turn;
 }
 
-export async function attempt(act) {
+async function attempt(act) {
   try {
     await act();
     page.trouble = "";
