@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The papers' results on mini-ImageNet, and parity and speed on a GPU, in calls of a few minutes each:
 #
-#     benchmarks/gpu_papers.sh DATA [minutes] [--small] [--dry-run]
+#     benchmarks/gpu_papers.sh DATA [minutes] [--small] [--dry-run] [key=value ...]
 #
 # DATA is a folder with mini_imagenet/. A call ends by itself within its minutes (9). The next call continues: training
 # after its last finished epoch, tunings and evaluations after what is recorded. Results are in $TRANSDUCE_RESULTS, else
@@ -9,6 +9,8 @@
 # the file to run a step again. Each call also writes gpu_papers/results.csv, all results (reproduction/export.py).
 #
 # Exit code: 0 all done; 1 all done, but steps failed; 2 a user's mistake; 75 call again.
+#
+# A key=value goes to every command of transduce, such as workers=8 trainer.precision=bf16-mixed.
 #
 # --small takes the same steps on a CPU, on pictures of 4 x 4 pixels, 20 a class: 2 epochs, 100 tasks, 5 in a tuning.
 # --dry-run shows the steps and the plan of each, and runs none of them.
@@ -21,14 +23,15 @@ mistake() {
     exit 2
 }
 
-data="" minutes="" small="" dry=""
+data="" minutes="" small="" dry="" settings=()
 for word in "$@"; do
     case $word in
         --small) small=yes ;;
         --dry-run) dry=yes ;;
+        *=*) settings+=("$word") ;;
         -*) mistake "unknown option $word; the options are --small and --dry-run" ;;
         *) if [ -z "$data" ]; then data=$word; elif [ -z "$minutes" ]; then minutes=$word; else
-            mistake "$word is one argument too many; usage: gpu_papers.sh DATA [minutes] [--small] [--dry-run]"; fi ;;
+            mistake "$word is one argument too many; usage: gpu_papers.sh DATA [minutes] [--small] [--dry-run] [key=value ...]"; fi ;;
     esac
 done
 [ -n "$data" ] || mistake "give the folder of the data: gpu_papers.sh DATA [minutes] [--small] [--dry-run]"
@@ -37,13 +40,13 @@ done
 
 pictures=$data/mini_imagenet
 results=${TRANSDUCE_RESULTS:-results} results=${results%/}
-transduce=(transduce) settings=() some=() few=()
+transduce=(transduce) some=() few=()
 device=cuda parity=() speed=(simpleshot bd_cspn laplacianshot slk_means slk_ms tim_adm paddle pt_map) overhead=(--turns 5 --images 25600)
 if [ -n "$small" ]; then
     export OMP_WAIT_POLICY=passive # where cores are shared, threads that wait actively take them from others
     results+=-small
     transduce=(python "$here/few_pictures.py")
-    settings=(device=cpu training.epochs=2 tuning="$results/papers.yaml") some=(tasks=100) few=(tasks=2 query=1)
+    settings+=(device=cpu training.epochs=2 tuning="$results/papers.yaml") some=(tasks=100) few=(tasks=2 query=1)
     device=cpu parity=(--tasks 2) speed=(laplacianshot --rounds 1 --seconds 0.1) overhead=(--turns 1 --images 640)
 elif [ -z "$dry" ] && ! python -c "import sys, torch; sys.exit(not torch.cuda.is_available())"; then
     mistake "torch finds no GPU here; --small takes the same steps on a CPU"

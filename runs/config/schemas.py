@@ -50,6 +50,7 @@ class TrainConfig(RunConfig):
     backbone: Choice
     training: Choice
     devices: Annotated[int, AtLeast(1)] = key(1, "number of GPUs or CPU processes of a training", execution=True)
+    workers: Annotated[int, AtLeast(0)] = key(0, "processes that prepare a training's batches; 0: none", execution=True)
     checkpoint: str | None = key(
         None, "file of weights to use instead of training (.safetensors, .npz, .pth); null: train", counts=False
     )

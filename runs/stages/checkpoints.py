@@ -81,6 +81,7 @@ class TrainingStage(Stage):
             callbacks=callbacks_of(config.callbacks),
             trainer=config.trainer,
             model_checkpoint=config.callbacks.get(BEST),
+            workers=config.workers,
             progress=work.progress,
             device=config.device,
             devices=config.devices,
