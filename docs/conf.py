@@ -21,11 +21,21 @@ extensions = [
     "sphinx.ext.napoleon",
     "myst_nb",
     "sphinx_design",
+    "sphinx_gallery.gen_gallery",
     "extensions.docstrings",
     "extensions.listings",
     "extensions.outcomes",
 ]
-exclude_patterns = ["build", "extensions", "templates", "**.ipynb_checkpoints"]
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "examples",  # written by each build
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 60,
+    "write_computation_times": False,
+}
+exclude_patterns = ["gallery", "examples/*.ipynb", "build", "extensions", "templates", "**.ipynb_checkpoints"]
 root_doc = "index"
 language = "en"
 default_role = "literal"

@@ -119,5 +119,8 @@ if __name__ == "__main__":
     if len(sys.argv) > 3:
         sys.exit("usage: reproduction/export.py [FOLDER] [RESULTS]")
     target = Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parent
-    count = export(Tracker(Store(*sys.argv[2:]), say=_say), target)
+    try:
+        count = export(Tracker(Store(*sys.argv[2:]), say=_say), target)
+    except InputError as error:
+        sys.exit(f"export.py: {error}")
     _say(f"{count:,} results exported: {target}")
