@@ -2,8 +2,7 @@
 Means and modes
 ===============
 
-The prototype of a cluster in K-means is a mean, a blurred picture. In SLK it is a mode: a place where points are dense,
-and one of them represents the cluster.
+The prototype of a cluster in K-means is a mean, a blurred picture. In SLK it is a mode: a place where points are dense.
 """
 
 import matplotlib.pyplot as plt

@@ -3,7 +3,7 @@ SLK beside K-means, K-modes and normalised cut
 ==============================================
 
 K-means separates groups by straight lines. The neighbour graph of SLK lets a group have any shape, as normalised cut
-does, while its modes remain points of the data.
+does, and each cluster still has a prototype.
 """
 
 import matplotlib.pyplot as plt
