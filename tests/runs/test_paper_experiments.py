@@ -83,9 +83,10 @@ def test_base_training(name):
 
 @pytest.mark.parametrize("name", [*PAPERS, *OTHERS])
 def test_training_is_the_same_where_benchmark_and_network_alone_are_named(name):
-    """So that the papers' tables, which name no training, stand on the same weights."""
+    """So that the papers' tables, which name no training but for its precision, stand on the same weights."""
     trained, _ = of(name)
-    (alone,) = parse(TrainConfig, [f"benchmark={trained.benchmark.name}", f"backbone={trained.backbone.name}"])
+    names = [f"benchmark={trained.benchmark.name}", f"backbone={trained.backbone.name}"]
+    (alone,) = parse(TrainConfig, [*names, *(f"trainer.precision={one}" for one in trained.trainer.values())])
     assert alone == trained
 
 
