@@ -1,5 +1,6 @@
 """`transduce classify`: classes of a user's own pictures."""
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Sequence
@@ -120,6 +121,12 @@ class Classified:
         """Sentences that explain how the pictures were classified."""
         classifier, strategy = self.classifier, self.classifier.strategy_
         lines = [statement_of(strategy)]
+        stated = getattr(strategy, "proportions", None)
+        if isinstance(stated, (tuple, list)):
+            shares = ", ".join(
+                f"{name} {100 * share / sum(stated):.3g} %" for name, share in zip(self.classes, stated, strict=True)
+            )
+            lines.append(f"The class proportions that you stated: {shares}.")
         if strategy.transductive and self.config.by_itself:
             refined = f" and of {classifier.refined_by_:,} earlier pictures" if classifier.refined_by_ else ""
             by = ["by the class names"] if classifier.text_ is not None else []
@@ -191,7 +198,7 @@ def classify(config: ClassifyConfig, store: Store, progress: "Progress") -> Clas
     if jointly:
         classifier.refine(query.features, probabilities)
     if config.classifier is not None:
-        options = {name: freeze(value) for name, value in vars(strategy).items()}
+        options = {name: freeze(value) for name, value in dataclasses.asdict(strategy).items()}  # type: ignore[call-overload]
         config = config.replace(strategy=Choice("strategy", name_of(strategy), options))
     inputs: dict[str, Any] = {
         "support": None if support is None else [labels, support.digests],
