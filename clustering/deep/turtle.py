@@ -48,7 +48,7 @@ class TURTLE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     The paper has 10 inner steps from random classifiers, 6,000 steps at learning rates that the score selects, and
     weight normalisation. Here classifiers start at zero, so that the objective depends on the labelling alone and ranks
-    the starts, and three inner steps are the default: see docs/methods/clustering.md.
+    the starts, and three inner steps are the default: see docs/methods/entropy-clustering.md.
 
     Parameters
     ----------
