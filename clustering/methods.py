@@ -29,6 +29,7 @@ METHODS = Plugins(
         "published_slk": "clustering.slk.published:PublishedSLK",
         "softmax": "clustering.deep.linear:SoftmaxClustering",
         "entropy": "clustering.deep.linear:EntropyClustering",
+        "turtle": "clustering.deep.turtle:TURTLE",
         "xsdc": "clustering.deep.xsdc.estimator:XSDC",
     },
     group="transduce.methods",

@@ -11,6 +11,42 @@ from clustering.foundation.errors import InputError
 from fsl.features.arrays import as_rows
 
 
+class Level(NamedTuple):
+    """A level of a taxonomy: classes whose names begin with the same parts.
+
+    Attributes:
+        names: (G,) first parts of the class names, such as "bird" of "bird/wren" and "bird/owl".
+        of_class: (K,) place among the names, for each class.
+        probabilities: (N, G) sums of the probabilities of their classes.
+    """
+
+    names: NDArray[np.str_]
+    of_class: NDArray[np.int64]
+    probabilities: NDArray[np.floating]
+
+    @property
+    def labels(self) -> NDArray[np.str_]:
+        """(N,) most probable name. The most probable class need not belong to it."""
+        return np.asarray(self.names[self.probabilities.argmax(axis=1)])
+
+
+def levels(classes: ArrayLike, probabilities: ArrayLike) -> list[Level]:
+    """The levels of class names such as "bird/wren", from the coarsest to the classes; one if no name has a "/".
+
+    A name with fewer parts than others stays as it is on the finer levels.
+
+    Args:
+        classes: (K,) class names, such as `classes_` of a classifier.
+        probabilities: (N, K) class probabilities, as from `predict_proba`.
+    """
+    parts = [str(name).split("/") for name in np.asarray(classes).tolist()]
+    given, found = np.asarray(probabilities), []
+    for depth in range(1, max(map(len, parts)) + 1):
+        names, of_class = np.unique(["/".join(part[:depth]) for part in parts], return_inverse=True)
+        found.append(Level(names, of_class, given @ np.eye(len(names), dtype=given.dtype)[of_class]))
+    return found
+
+
 def distinct(names: Sequence[str]) -> list[str]:
     """Class names as strings, checked.
 

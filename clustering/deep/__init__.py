@@ -36,6 +36,7 @@ __getattr__, __dir__ = lazy_names(
     {
         "EntropyClustering": "clustering.deep.linear",
         "SoftmaxClustering": "clustering.deep.linear",
+        "TURTLE": "clustering.deep.turtle",
         "XSDC": "clustering.deep.xsdc.estimator",
     },
 )

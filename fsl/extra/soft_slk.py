@@ -16,6 +16,7 @@ from clustering.optimiser.terms import Laplacian, Scatter
 from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.method import Method
+from fsl.strategies.shared.proportions import Proportions, class_shares
 from fsl.transforms import Transform
 
 MAX_ITERATIONS, TOLERANCE = 100, 1e-4
@@ -65,6 +66,8 @@ class SoftSLK(Method):
             others lose.
         text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
             without class names.
+        proportions: class proportions of the queries, see `fsl.strategies.shared.proportions`, in place of p; None:
+            estimated as above.
     """
 
     text: ClassVar[TextUse] = "optional"
@@ -76,6 +79,7 @@ class SoftSLK(Method):
     neighbours: Annotated[int, AtLeast(1)] = 3
     shrinkage: Annotated[float, AtLeast(0)] = 0.75
     text_weight: Annotated[float, AtLeast(0)] = 1.0
+    proportions: Proportions = None
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective while the proportions are free."""
@@ -94,13 +98,16 @@ class SoftSLK(Method):
             trace=True,
         )
         assignments = descent.assignments
-        held_rounds = ROUNDS if self.shrinkage else 0
+        held_rounds = ROUNDS if self.shrinkage or self.proportions is not None else 0
         if held_rounds:
             queries = episodes.valid[:, first:].to(episodes.dtype)
-            sure = torch.softmax(
-                -_CALIBRATED * terms[0].value_and_gradient(assignments)[1][:, first:] - cost[:, first:], dim=2
-            )
-            proportions = shrunk_proportions(assignments[:, first:], sure, queries, self.shrinkage)
+            if self.proportions is None:
+                sure = torch.softmax(
+                    -_CALIBRATED * terms[0].value_and_gradient(assignments)[1][:, first:] - cost[:, first:], dim=2
+                )
+                proportions = shrunk_proportions(assignments[:, first:], sure, queries, self.shrinkage)
+            else:
+                proportions = class_shares(self.proportions, episodes)
             scales: Tensor | None = None
             for _ in range(held_rounds):
                 slopes = cost + torch.stack([term.value_and_gradient(assignments)[1] for term in terms]).sum(0)

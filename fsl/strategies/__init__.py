@@ -22,6 +22,7 @@ STRATEGIES = Plugins(
         "zlap": "fsl.strategies.zlap:ZLaP",
         "tip_adapter": "fsl.strategies.tip_adapter:TipAdapter",
         "lp_plus_plus": "fsl.strategies.lp_plus_plus:LPPlusPlus",
+        "ss_text_u": "fsl.strategies.ss_text_u:SSTextU",
         "refined": "fsl.strategies.refined:Refined",
         "nearest": "fsl.strategies.nearest:Nearest",
         "baseline": "fsl.strategies.baseline:Baseline",

@@ -17,6 +17,7 @@ from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import Episodes, Predictions, points_of
 from fsl.strategies.shared.centring import Centring, centred
 from fsl.strategies.shared.method import Method
+from fsl.strategies.shared.proportions import Proportions, class_shares
 from fsl.transforms import Transform
 
 LEARNING_RATE, MOMENTUM, WEIGHT_DECAY = 0.1, 0.9, 5e-4
@@ -49,6 +50,7 @@ class ILPC(Method):
         power: exponent that sharpens the labels before the transport.
         keep: queries that keep their label, per class and round.
         steps: training steps of the classifier.
+        proportions: class proportions of the queries, see `fsl.strategies.shared.proportions`; None: equal ones.
     """
 
     assumes_balance: ClassVar[bool] = True
@@ -61,6 +63,12 @@ class ILPC(Method):
     power: Annotated[float, Above(0)] = 3.0
     keep: Annotated[int, AtLeast(1)] = 3
     steps: Annotated[int, AtLeast(1)] = 1000
+    proportions: Proportions = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.proportions not in (None, "equal"):
+            object.__setattr__(self, "assumes_balance", False)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the transport plan that set the label of each. Iterations are rounds."""
@@ -72,7 +80,7 @@ class ILPC(Method):
         labels = torch.cat([known, known.new_zeros(*known.shape[:2], valid.shape[1] - S)], 2)
         left = valid.clone()
         left[:, :S] = False
-        lacking = (left.sum(1, keepdim=True) / episodes.way).to(labels.dtype).expand(-1, episodes.way)
+        lacking = left.sum(1, keepdim=True) * class_shares(self.proportions, episodes)
         probabilities = torch.full_like(labels, 1 / episodes.way)
         rounds = torch.zeros(len(valid), dtype=torch.int64, device=valid.device)
         while (tasks := left.any(dim=1).nonzero()[:, 0]).numel():

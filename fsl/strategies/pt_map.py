@@ -15,6 +15,7 @@ from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import Episodes, Predictions, points_of
 from fsl.strategies.shared.centring import Centring, centred, leading
 from fsl.strategies.shared.method import Method
+from fsl.strategies.shared.proportions import Proportions, class_shares
 from fsl.transforms import Transform
 
 LARGEST_DENSE = 8192
@@ -42,6 +43,7 @@ class PTMAP(Method):
         beta: lambda of the paper, sharpness of the transport.
         rate: alpha of the paper, step size of the prototypes; 0.2 for balanced tasks in the public code.
         iterations: updates of the prototypes.
+        proportions: class proportions of the queries, see `fsl.strategies.shared.proportions`; None: equal ones.
     """
 
     assumes_balance: ClassVar[bool] = True
@@ -52,6 +54,12 @@ class PTMAP(Method):
     beta: Annotated[float, Above(0)] = 10.0
     rate: Annotated[float, Within(0, 1)] = 0.2
     iterations: Annotated[int, AtLeast(0)] = 20
+    proportions: Proportions = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.proportions not in (None, "equal"):
+            object.__setattr__(self, "assumes_balance", False)
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the last transport plan."""
@@ -62,20 +70,23 @@ class PTMAP(Method):
         """Class probabilities from points that are already transformed and centred."""
         prototypes, first = episodes.class_means, episodes.support_size
         support, queries = episodes.support_one_hot.mT, episodes.valid[:, first:].to(episodes.dtype)
+        shares = class_shares(self.proportions, episodes)
         scales: Tensor | None = None
         for step in range(self.iterations + 1):
             # The norms of queries and prototypes are omitted, because rows and columns are rescaled.
             scores = 2 * self.beta * points.inner(prototypes)[:, :, first:]
-            assignments, scales = self._transport(scores, queries, scales)
+            assignments, scales = self._transport(scores, queries, shares, scales)
             if step < self.iterations:
                 members = torch.cat([support, assignments * queries[:, None]], dim=2)
                 prototypes = torch.lerp(prototypes, members / members.sum(dim=2, keepdim=True), self.rate)
         iterations = torch.full((len(queries),), self.iterations, dtype=torch.int64, device=queries.device)
         return Predictions(assignments.mT, iterations)
 
-    def _transport(self, scores: Tensor, queries: Tensor, start: Tensor | None) -> tuple[Tensor, Tensor]:
-        """(B, K, Q) balanced assignments, and the scales from which the next transport starts."""
-        transport = sinkhorn(scores.mT, queries, queries.new_ones(scores.shape[:2]), start=start)
+    def _transport(
+        self, scores: Tensor, queries: Tensor, shares: Tensor, start: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """(B, K, Q) assignments with these shares, and the scales from which the next transport starts."""
+        transport = sinkhorn(scores.mT, queries, shares, start=start)
         return transport.assignments.mT, transport.log_scales
 
 
@@ -162,17 +173,17 @@ class ProtoLP(PTMAP):
         prototypes = episodes.class_means
         norms = (points.inner(prototypes) * prototypes).sum(dim=2, keepdim=True)
         prototypes = prototypes * norms.clamp_min(1e-24).rsqrt()
+        shares = class_shares(self.proportions, episodes)
         scales: list[Tensor | None] = [None, None]
         for step in range(self.iterations + 1):
             distances = squared_distances(points, prototypes)[:, :, episodes.support_size :]
-            Z, scales[0] = self._transport(-self.beta * distances, queries, scales[0])
+            Z, scales[0] = self._transport(-self.beta * distances, queries, shares, scales[0])
             if step == self.iterations:
                 break
             assigned = torch.cat([support, Z * queries[:, None]], dim=2)
             labels = self._prototype_labels(assigned, support)
-            F, scales[1] = self._transport(
-                torch.bmm(labels.mT, Z).clamp_min(torch.finfo(Z.dtype).tiny).log(), queries, scales[1]
-            )
+            likely = torch.bmm(labels.mT, Z).clamp_min(torch.finfo(Z.dtype).tiny)
+            F, scales[1] = self._transport(likely.log(), queries, shares, scales[1])
             members = torch.cat([support, torch.lerp(Z, F, self.mix) * queries[:, None]], dim=2)
             prototypes = torch.lerp(prototypes, members / members.sum(dim=2, keepdim=True), self.rate)
         iterations = torch.full((len(queries),), self.iterations, dtype=torch.int64, device=queries.device)

@@ -132,8 +132,8 @@ def items(key: str, typed: Value) -> list[Value]:
 def of_field(place: str, text: str, hint: Any) -> list[Any]:
     """Return the values that a text gives a field.
 
-    In a field that holds a list, a,b is one list, and null is [] unless the field may be null. In another field, [a, b]
-    is several values, as a,b.
+    In a field that holds a list, a,b is one list, null is [] unless the field may be null, and a word that the field
+    allows in place of a list is that word. In another field, [a, b] is several values, as a,b.
     """
     found = values(place, text)
     if hint is Any:
@@ -142,9 +142,14 @@ def of_field(place: str, text: str, hint: Any) -> list[Any]:
         found = [item for one in found for item in items(place, one)]
     elif [one.value for one in found] == [None]:
         found = found if mismatch(None, hint) is None else [Value("[]", [])]
-    elif not all(one.value is None or isinstance(one.value, list) for one in found):
+    elif not all(one.value is None or isinstance(one.value, list) or _is_word(one.value, hint) for one in found):
         found = values(place, f"[{text}]")
     return [convert(place, one, hint) for one in found]
+
+
+def _is_word(value: Any, hint: Any) -> bool:
+    """Whether a field allows this word, but not any text."""
+    return isinstance(value, str) and mismatch(value, hint) is None and mismatch("\0", hint) is not None
 
 
 def convert(place: str, typed: Value, hint: Any) -> Any:

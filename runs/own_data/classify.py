@@ -1,5 +1,6 @@
 """`transduce classify`: classes of a user's own pictures."""
 
+import dataclasses
 import os
 import warnings
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from clustering.files.tensors import fingerprint_of
 from clustering.foundation.errors import InputError, unknown
+from fsl.class_names import levels
 from fsl.classifier_files import check_replaceable
 from fsl.features.prompts import PROMPTS
 from fsl.few_shot_classifier import FewShotClassifier
@@ -83,8 +85,14 @@ class Classified:
     @cached_property
     def truth(self) -> list[str] | None:
         """The class of each picture by the name of its folder; None unless every picture is in such a folder."""
-        known = set(self.classes)
-        truth = [next((part for part in reversed(name.split(os.sep)[:-1]) if part in known), "") for name in self.names]
+        known, depth = set(self.classes), 1 + max(name.count("/") for name in self.classes)
+
+        def class_of(folders: list[str]) -> str:
+            ends = range(len(folders), 0, -1)
+            paths = ("/".join(folders[end - size : end]) for end in ends for size in range(min(depth, end), 0, -1))
+            return next((path for path in paths if path in known), "")
+
+        truth = [class_of(name.split(os.sep)[:-1]) for name in self.names]
         return truth if all(truth) else None
 
     @property
@@ -116,10 +124,28 @@ class Classified:
         confidence = pd.Series(self.confidence).groupby(labels).mean()
         return counts.assign(confidence=confidence.map("{:.2f}".format)).fillna("").reset_index()
 
+    def by_level(self) -> list[str]:
+        """A sentence for each level above the classes, of names such as "bird/wren"."""
+        place, lines = {name: k for k, name in enumerate(self.classes)}, []
+        for depth, level in enumerate(levels(self.classes, self.probabilities)[:-1], 1):
+            shown = ", ".join(f"{name} {int((level.labels == name).sum()):,}" for name in level.names)
+            right = ""
+            if self.truth is not None:
+                true = level.names[level.of_class[[place[name] for name in self.truth]]]
+                right = f"; {100 * float(np.mean(level.labels == true)):.1f} % agree with the folder"
+            lines.append(f"Level {depth} of the class names, by the sums of their probabilities: {shown}{right}.")
+        return lines
+
     def statements(self) -> list[str]:
         """Sentences that explain how the pictures were classified."""
         classifier, strategy = self.classifier, self.classifier.strategy_
         lines = [statement_of(strategy)]
+        stated = getattr(strategy, "proportions", None)
+        if isinstance(stated, (tuple, list)):
+            shares = ", ".join(
+                f"{name} {100 * share / sum(stated):.3g} %" for name, share in zip(self.classes, stated, strict=True)
+            )
+            lines.append(f"The class proportions that you stated: {shares}.")
         if strategy.transductive and self.config.by_itself:
             refined = f" and of {classifier.refined_by_:,} earlier pictures" if classifier.refined_by_ else ""
             by = ["by the class names"] if classifier.text_ is not None else []
@@ -129,7 +155,7 @@ class Classified:
                 f"Each picture was classified independently, {', and '.join(by)}. With alone=false, "
                 f"{short(self.config.strategy)} classifies them jointly."
             ]
-        return lines
+        return [*lines, *self.by_level()]
 
     def facts(self) -> dict[str, Any]:
         """The result as a dictionary for JSON."""
@@ -191,7 +217,7 @@ def classify(config: ClassifyConfig, store: Store, progress: "Progress") -> Clas
     if jointly:
         classifier.refine(query.features, probabilities)
     if config.classifier is not None:
-        options = {name: freeze(value) for name, value in vars(strategy).items()}
+        options = {name: freeze(value) for name, value in dataclasses.asdict(strategy).items()}  # type: ignore[call-overload]
         config = config.replace(strategy=Choice("strategy", name_of(strategy), options))
     inputs: dict[str, Any] = {
         "support": None if support is None else [labels, support.digests],

@@ -93,7 +93,7 @@ def _about(configs: Sequence[EvaluateConfig] | Sequence[ClusterConfig]) -> str:
 
 def kind_of(config: EvaluateConfig) -> str:
     """Whether the strategy is inductive or transductive, and whether it assumes balanced classes."""
-    strategy = config.strategy.kind
+    strategy = config.strategy.kind if config.strategy.grids else config.strategy.build()
     if not strategy.transductive:
         return "inductive"
     return "transductive, balanced" if strategy.assumes_balance else "transductive"

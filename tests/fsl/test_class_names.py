@@ -9,8 +9,11 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
+from fsl.class_names import levels
 from fsl.episodes import Episodes, check_evidence
 from fsl.evaluation.episodic import evaluate
 from fsl.extra.adaptive import Adaptive
@@ -21,6 +24,7 @@ from fsl.strategies.em_dirichlet import FIT, EMDirichlet
 from fsl.strategies.lp_plus_plus import LPPlusPlus
 from fsl.strategies.refined import Refined
 from fsl.strategies.simpleshot import SimpleShot
+from fsl.strategies.ss_text_u import SSTextU
 from fsl.strategies.stata import StatA
 from fsl.strategies.tim_adm import TIMADM
 from fsl.strategies.tip_adapter import TipAdapter
@@ -118,6 +122,35 @@ def test_tip_adapter_and_lp_plus_plus_as_published_are_the_loops(shot: int) -> N
         np.testing.assert_allclose(probe.trace[:-1, i].numpy(), losses, atol=1e-10)
 
 
+@pytest.mark.parametrize("left_out", [0, 2])
+def test_ss_text_u_is_the_loop(left_out: int) -> None:
+    """Also where a class has no labelled example."""
+    full = draw(12, shot=2, queries=15)
+    kept = slice(left_out, None)
+    episodes = dataclasses.replace(full, support=full.support[:, kept], support_labels=full.support_labels[:, kept])
+    result = SSTextU().predict(episodes).probabilities
+    for i in range(3):
+        given = episodes.support[i].numpy(), episodes.support_labels[i].tolist(), episodes.query[i].numpy()
+        expected = loops.ss_text_u(*given, episodes.text[i].numpy(), 5.0, 3)  # type: ignore[index]
+        np.testing.assert_allclose(result[i].numpy(), expected, atol=1e-5)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 1000), depth=st.integers(1, 3))
+def test_levels_of_names_sum_the_probabilities_of_their_classes(seed: int, depth: int) -> None:
+    random = np.random.default_rng(seed)
+    names = np.unique(["/".join(map(str, random.integers(0, 3, random.integers(1, depth + 1)))) for _ in range(6)])
+    chances = random.dirichlet(np.ones(len(names)), 4)
+    found = levels(names, chances)
+    assert found[-1].names.tolist() == names.tolist()
+    np.testing.assert_array_equal(found[-1].probabilities, chances)
+    for d, level in enumerate(found, 1):
+        for place, group in enumerate(level.names):
+            own = [k for k, name in enumerate(names) if "/".join(name.split("/")[:d]) == group]
+            np.testing.assert_allclose(level.probabilities[:, place], chances[:, own].sum(axis=1))
+            assert set(level.of_class[own]) == {place}
+
+
 @pytest.mark.parametrize("dense", [True, False])
 def test_lata_is_the_loop(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not dense:
@@ -148,7 +181,7 @@ def test_zero_shot_tasks_and_a_prior_instead_of_text(name: str) -> None:
     assert bool(result.probabilities.isfinite().all())
     prior = torch.softmax(episodes.log_prior, dim=2)
     assert float((result.labels == prior.argmax(2)).double().mean()) > 0.5
-    if name not in ("zlap", "lp_plus_plus", "refined"):  # they need features of the class names
+    if name not in ("zlap", "lp_plus_plus", "ss_text_u", "refined"):  # they need features of the class names
         probable = dataclasses.replace(episodes, text=None, prior=prior)
         assert bool(strategy.predict(probable).probabilities.isfinite().all())
 

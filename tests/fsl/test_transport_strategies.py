@@ -1,5 +1,6 @@
 """PT-MAP, BPA, protoLP and iLPC against loops, and what optimal transport to balanced classes implies."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from clustering.optimiser.points import Features
 from fsl.episodes import Episodes, points_of
+from fsl.extra.soft_slk import SoftSLK
 from fsl.strategies.ilpc import ILPC
 from fsl.strategies.pt_map import BPA, PTMAP, ProtoLP
 from fsl.strategies.shared.centring import centred
+from fsl.strategies.zero_shot import ZeroShot
 from tests.oracles import transport_loops as oracle
 
 ALL = [PTMAP(iterations=5), BPA(iterations=5), ProtoLP(iterations=5), ILPC(steps=20)]
@@ -121,3 +124,36 @@ def test_ilpc_agrees_with_loops(seed: int, shot: int, queries: int, **given_opti
     assume(float((best[..., 0] - best[..., 1]).min()) > 0.02)
     # Near ties go either way: in the end they are left out above, but one in an earlier round may still cost a query.
     assert int((found.labels != torch.tensor(expected)).sum()) <= 1
+
+
+@pytest.mark.parametrize("strategy", [*ALL, SoftSLK(transform="L2N"), ZeroShot()])
+@settings(deadline=None, max_examples=5)
+@given(seed=st.integers(0, 1000), shares=st.lists(st.integers(0, 5), min_size=3, max_size=3).filter(any))
+def test_the_queries_have_the_proportions_that_are_stated(strategy: Any, seed: int, shares: list[int]) -> None:
+    episodes = replace(draw(seed), prior=torch.full((2, 9, 3), 1 / 3, dtype=torch.float64))
+    stated = replace(strategy, proportions=tuple(shares))
+    assert stated.transductive
+    assert not stated.assumes_balance
+    found = stated.predict(episodes).probabilities
+    torch.testing.assert_close(found.sum(2), torch.ones(2, 9, dtype=torch.float64))
+    if not isinstance(strategy, ILPC):  # where each round has a plan of its own
+        expected = torch.tensor(shares, dtype=torch.float64).expand(2, -1) / sum(shares)
+        torch.testing.assert_close(found.mean(1), expected, atol=2e-3, rtol=0)
+
+
+def test_zero_shot_with_its_own_proportions_is_zero_shot_and_labels_give_some() -> None:
+    prior = torch.softmax(torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64), 2)
+    episodes = replace(draw(0), prior=prior)
+    own = tuple(prior[0].mean(0).tolist())
+    torch.testing.assert_close(
+        ZeroShot(proportions=own).predict(episodes).probabilities[0], prior[0], atol=1e-5, rtol=0
+    )
+    labelled = replace(episodes, support_labels=torch.tensor([[0, 0, 0, 0, 1, 2]] * 2))
+    found = ZeroShot(proportions="labels").predict(labelled).probabilities.mean(1)
+    torch.testing.assert_close(found[0], torch.tensor([5, 2, 2]) / 9.0, atol=1e-5, rtol=0, check_dtype=False)
+
+
+def test_proportions_of_other_classes_are_refused() -> None:
+    for wrong in ((1.0, 2.0), (0.0, 0.0, 0.0)):
+        with pytest.raises(InputError, match=r"give one number per class of 3, .* at least one above 0"):
+            PTMAP(proportions=wrong).predict(draw(0))

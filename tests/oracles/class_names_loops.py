@@ -1,5 +1,5 @@
-"""TransCLIP, StatA, EM-Dirichlet, ZLaP, Tip-Adapter, LP++ and LATA, one task at a time, as their papers and public
-codes describe them. Shares no line with what it judges."""
+"""TransCLIP, StatA, EM-Dirichlet, ZLaP, Tip-Adapter, LP++, SS-Text-U and LATA, one task at a time, as their papers and
+public codes describe them. Shares no line with what it judges."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,6 +154,23 @@ def tip_adapter(
         for shot, label in zip(s, labels, strict=True):
             logits[i, label] += alpha * np.exp(-beta * (1 - f[i] @ shot))
     return softmax(logits)
+
+
+def ss_text_u(support: Array, labels: list[int], query: Array, text: Array, scale: float, steps: int) -> Array:
+    """Scaling of rows and columns in turn, many times, with the shares of the labels as in the public code."""
+    s, f, t = unit(support), unit(query), unit(text)
+    counts = np.array([labels.count(k) for k in range(len(t))], float)
+    shares = np.array([n or min(m for m in counts if m) / 4 for n in counts])
+    w = t
+    for _ in range(steps):
+        plan = np.exp(scale * f @ unit(w).T)
+        for _ in range(5000):
+            plan *= shares / shares.sum() / plan.sum(0)
+            plan /= len(f) * plan.sum(1, keepdims=True)
+        w = np.array([t[k] + scale * plan[:, k] @ f for k in range(len(t))])
+        for x, k in zip(s, labels, strict=True):
+            w[k] += scale * counts[k] / (2 * len(s)) * x
+    return softmax(scale * f @ unit(w).T)
 
 
 def lp_plus_plus(support: Array, labels: list[int], query: Array, text: Array, steps: int) -> tuple[Array, list[float]]:

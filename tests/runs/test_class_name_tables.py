@@ -64,7 +64,7 @@ def test_an_experiment_says_which_folder_it_needs(store, tmp_path, monkeypatch, 
     monkeypatch.chdir(tmp_path)
     assert main(["table", "vlm/few_shot", f"results={store.root}"]) == 0
     command = f"transduce table vlm/few_shot results={store.root} --run-missing features_root=FOLDER"
-    assert f"45 missing cells can be run: {command}" in capsys.readouterr().err
+    assert f"63 missing cells can be run: {command}" in capsys.readouterr().err
     assert main(["table", "vlm/few_shto", f"results={store.root}"]) == 2
     assert "did you mean 'vlm/few_shot'" in capsys.readouterr().err
     assert main(["evaluate", *whole("strategy=zero_shot"), f"results={store.root}"]) == 2

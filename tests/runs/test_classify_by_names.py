@@ -107,6 +107,19 @@ def test_labelled_pictures_and_names_and_a_saved_classifier(classify, here, netw
     assert [row["class"] for row in rows_of(here / "later.csv")] == want.tolist()
 
 
+def test_a_taxonomy_and_stated_proportions_are_told(classify, here, network):
+    (here / "query" / "warm").mkdir()
+    (here / "query" / "red").rename(here / "query" / "warm" / "red")
+    given = ("--query", "query", "--classes", "warm/red,warm/pink,blue", "--strategy", "zero_shot", *network)
+    code, seen = classify(*given, "proportions=[3,0,5]", "--output", "found.csv")
+    assert code == 0, seen.err
+    assert "proportions that you stated: blue 37.5 %, warm/pink 0 %, warm/red 62.5 %" in seen.err
+    rows = rows_of(here / "found.csv")
+    warm = [float(row["p(warm/red)"]) + float(row["p(warm/pink)"]) > float(row["p(blue)"]) for row in rows]
+    right = sum(one == row["picture"].startswith("warm") for one, row in zip(warm, rows, strict=True))
+    assert f"blue {8 - sum(warm)}, warm {sum(warm)}; {100 * right / 8:.1f} % agree with the folder" in seen.err
+
+
 def test_a_strategy_that_does_not_use_the_names_says_so(classify, network):
     given = ("--query", "query", "--support", "support", "--classes", "red,blue", *network)
     code, seen = classify(*given, "--strategy", "alpha_tim")
