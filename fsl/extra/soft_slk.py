@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast
+from clustering.foundation.parameters import AtLeast
 from clustering.graphs.neighbourhood import neighbour_graph
 from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
@@ -68,13 +68,13 @@ class SoftSLK(Method):
     """
 
     text: ClassVar[TextUse] = "optional"
+    beta: ClassVar[float] = 65.0
+    support_weight: ClassVar[float] = 3.0
+    shrinkage: ClassVar[float] = 0.75
 
     transform: Transform = "CL2N"
-    beta: Annotated[float, Above(0)] = 65.0
-    support_weight: Annotated[float, Above(0)] = 3.0
     weight: Annotated[float, AtLeast(0)] = 1.0
     neighbours: Annotated[int, AtLeast(1)] = 3
-    shrinkage: Annotated[float, AtLeast(0)] = 0.75
     text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def predict(self, episodes: Episodes) -> Predictions:

@@ -56,12 +56,12 @@ class BAVARDAGE(Method):
     """
 
     text: ClassVar[TextUse] = "optional"
+    prior: ClassVar[float] = 1.0
+    concentration: ClassVar[float] = 2.0
+    rounds: ClassVar[int] = 5
 
     transform: Transform = "CL2N"
     beta: Annotated[float, Above(0)] | None = None
-    prior: Annotated[float, Above(0)] = 1.0
-    concentration: Annotated[float, Above(0)] = 2.0
-    rounds: Annotated[int, AtLeast(1)] = 5
     text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def predict(self, episodes: Episodes) -> Predictions:

@@ -3,11 +3,10 @@ Rectification for Few-Shot Learning")."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 
-from clustering.foundation.parameters import Above
 from clustering.optimiser.points import cosines, squared_distances
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.method import PublishedMethod, Variant
@@ -31,15 +30,14 @@ class BDCSPN(PublishedMethod):
         transform: per-feature transform.
         shift: shift the queries so that their mean equals the support's. This assumes equal class proportions in both:
             with Dirichlet proportions it cost 2 to 3 points on validation classes of mini-ImageNet (Conv-4, Conv-6).
-        temperature: factor of the cosine in the weights and in the probabilities; 10 in the paper's experiments.
         variant: "corrected" or "published", see above.
     """
 
     published: ClassVar[Mapping[str, Any]] = {"variant": "published"}
+    temperature: ClassVar[float] = 10.0
 
     transform: Transform = "CL2N"
     shift: bool = True
-    temperature: Annotated[float, Above(0)] = 10.0
     variant: Variant = "corrected"
 
     def predict(self, episodes: Episodes) -> Predictions:

@@ -61,6 +61,7 @@ class ProtoNet(SimpleShot):
 
     text: ClassVar[TextUse] = "none"
     metric: ClassVar[Literal["euclidean"]] = "euclidean"  # type: ignore[misc]
+    beta: ClassVar[float] = 1.0  # type: ignore[misc]
     text_weight: ClassVar[float] = 0.0  # type: ignore[misc]
 
     transform: Transform = "UN"

@@ -36,16 +36,15 @@ class TransductiveFineTuning(Method):
 
     Attributes:
         transform: transform of the network's features after a ReLU; L2N in the paper.
-        weight: weight of the entropy; 1 in the paper. 0 leaves the support's cross-entropy only.
         learning_rate: Adam's step size; 5e-5 in the paper (section 4).
         iterations: Adam's steps; 25 epochs in the paper.
     """
 
     needs: ClassVar[str] = "images and the network"
     needs_images: ClassVar[bool] = True
+    weight: ClassVar[float] = 1.0
 
     transform: Transform = "L2N"
-    weight: Annotated[float, AtLeast(0)] = 1.0
     learning_rate: Annotated[float, Above(0)] = 5e-5
     iterations: Annotated[int, AtLeast(0)] = 25
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fsl.extra import soft_slk
 from fsl.extra.soft_slk import SoftSLK
 from tests.oracles import soft_slk_loops as loops
-from tests.oracles.small_tasks import as_arrays, draw
+from tests.oracles.small_tasks import as_arrays, draw, with_constants
 
 
 @settings(deadline=None, max_examples=8)
@@ -26,7 +26,7 @@ from tests.oracles.small_tasks import as_arrays, draw
 )
 def test_it_agrees_with_loops(seed: int, transform: str, way: int, shot: int, **options: float) -> None:
     episodes = draw(seed, way=way, shot=shot)
-    strategy = SoftSLK(transform=transform, **options)  # type: ignore[arg-type]
+    strategy = with_constants(SoftSLK, transform=transform, **options)
     with mock.patch.multiple(soft_slk, MAX_ITERATIONS=400, TOLERANCE=1e-14):
         found = strategy.predict(episodes)
     for rows, task in zip(found.probabilities, as_arrays(episodes, transform), strict=True):

@@ -19,6 +19,7 @@ from fsl.samplers.balanced import Balanced
 from fsl.strategies.tim_gd import EntropyMin
 from fsl.strategies.transductive_fine_tuning import TransductiveFineTuning
 from tests.oracles.fine_tuning_loop import fine_tuned
+from tests.oracles.small_tasks import with_constants
 
 CLASSES, EACH, SIDE = 5, 12, 8
 MEAN, STD = (0.4,), (0.3,)
@@ -84,7 +85,7 @@ def small_episodes(seed: int, batch: int = 3, way: int = 3, shot: int = 2, query
 def test_it_agrees_with_a_plain_loop(seed: int, weight: float, learning_rate: float) -> None:
     episodes = small_episodes(seed)
     options = {"weight": weight, "learning_rate": learning_rate, "iterations": 6}
-    found = TransductiveFineTuning(**options).predict(episodes)  # type: ignore[arg-type]
+    found = with_constants(TransductiveFineTuning, **options).predict(episodes)
     assert episodes.pictures is not None
     assert found.trace is not None
     pictures = episodes.pictures.pictures
