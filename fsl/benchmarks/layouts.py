@@ -6,11 +6,10 @@ Pictures are located here, but not decoded. Lists are CSV files as Ravi and Laro
 import io
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -29,17 +28,13 @@ FILES: dict[Split, tuple[str, ...]] = {
     "validation": ("val", "valid", "validation"),
     "novel": ("test", "novel", "repr", "support", "query"),
 }
-Role = Literal["support", "query"]
-# names of the lists or folders in which the authors of iNat divide the novel pictures
-ROLES: dict[str, Role] = {"repr": "support", "support": "support", "query": "query"}
 HIDDEN = (".", "__MACOSX", "lost+found")
 """Prefixes of folders that are ignored."""
 # parts of names of files to skip: pictures of base classes that some authors hold out, and lists of labelled pictures
 LEFT_OUT = ("train_phase_val", "train_phase_test", "labelsplit", "trainval")
 
 
-@dataclass(frozen=True)
-class Holding:
+class Holding(NamedTuple):
     """The pictures of one file or folder.
 
     Attributes:
@@ -53,8 +48,7 @@ class Holding:
     read: Callable[[int], bytes | NDArray[np.uint8]]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A location of pictures, determined without opening archives.
 
     Attributes:
@@ -63,7 +57,6 @@ class Place:
         open: function that returns the pictures.
         files: archives and lists, identified by their content.
         pictures: picture files, identified by their names and sizes.
-        role: support or query, if the authors divide the novel pictures.
     """
 
     layout: str
@@ -71,7 +64,6 @@ class Place:
     open: Callable[[], Holding]
     files: tuple[Path, ...] = ()
     pictures: tuple[str, ...] = ()
-    role: Role | None = None
 
 
 def find_places(folder: Path, known: Mapping[str, Split]) -> list[Place]:
@@ -100,7 +92,7 @@ def find_places(folder: Path, known: Mapping[str, Split]) -> list[Place]:
                 label if label in known else _named(file, known) or label
                 for file, label in zip(rows["file"], rows["class_name"], strict=True)
             ]
-            places.append(_of_files("lists of pictures", split, rows["file"].tolist(), classes, (path,), _role(path)))
+            places.append(_of_files("lists of pictures", split, rows["file"].tolist(), classes, (path,)))
     return places or _folders(folder, known)
 
 
@@ -166,8 +158,8 @@ def read_lists(folder: Path, split: Split) -> Iterator[tuple[Path, pd.DataFrame]
     for place in (".", "split", "splits"):
         candidates = [folder / place / f"{name}.csv{packed}" for name in FILES[split] for packed in ("", ".gz")]
         paths = [path for path in candidates if path.is_file()]
-        divided = [path for path in paths if _role(path)]
-        for path in divided if len({_role(path) for path in divided}) == 2 else paths:
+        without = _whole({path.name.partition(".")[0] for path in paths})
+        for path in (path for path in paths if path.name.partition(".")[0] not in without):
             rows = read_list(path)
             holder = next((p for p in (".", "images", "data") if (folder / p / rows["file"][0]).is_file()), ".")
             yield path, rows.assign(file=[os.path.join(folder / holder, file) for file in rows["file"]])
@@ -210,8 +202,9 @@ def read_list(path: Path) -> pd.DataFrame:
     return listed
 
 
-def _role(path: Path) -> Role | None:
-    return ROLES.get(path.name.partition(".")[0])
+def _whole(words: Set[str]) -> tuple[str, ...]:
+    """Names of lists or folders of all novel pictures, if others divide them into support and query (iNat)."""
+    return ("test", "novel") if "query" in words and words & {"repr", "support"} else ()
 
 
 def _by_split(folder: Path, suffixes: Sequence[str]) -> list[tuple[Path, Split]]:
@@ -316,15 +309,10 @@ def _names(labels: Any, words: Any) -> list[str]:
 
 
 def _of_files(
-    layout: str,
-    split: Split | None,
-    files: Sequence[str],
-    classes: Sequence[str],
-    lists: tuple[Path, ...] = (),
-    role: Role | None = None,
+    layout: str, split: Split | None, files: Sequence[str], classes: Sequence[str], lists: tuple[Path, ...] = ()
 ) -> Place:
     holding = Holding(files, classes, lambda index: read_bytes(files[index]))
-    return Place(layout, split, lambda: holding, lists, tuple(files), role)
+    return Place(layout, split, lambda: holding, lists, tuple(files))
 
 
 def _folders(folder: Path, known: Mapping[str, Split]) -> list[Place]:
@@ -333,27 +321,21 @@ def _folders(folder: Path, known: Mapping[str, Split]) -> list[Place]:
     The split of a class that is not in the authors' lists is the name of the folder directly below the root. If there
     are folders named repr or query, support comes before query, and test/ contains the same pictures again.
     """
-    members: dict[tuple[Split | None, Role | None], tuple[list[str], list[str]]] = {}
+    members: dict[Split | None, tuple[list[str], list[str]]] = {}
     below = len(f"{folder}{os.sep}")
     files = [(file, file[below:].partition(os.sep)[0].lower()) for file in pictures_under(folder)]
-    divided = len({ROLES.get(word) for _, word in files} - {None}) == 2
-    for file, top in files:
-        role = ROLES.get(top)
-        if divided and role is None and top in FILES["novel"]:
+    without = _whole({top for _, top in files})
+    for file, top in sorted(files, key=lambda item: item[1] == "query"):
+        if top in without:
             continue
         name, split = _named(file, known), None
         if not name:
             name = os.path.basename(os.path.dirname(file))
             split = next((split for split in SPLITS if top in FILES[split]), None)
-        of_split = members.setdefault((split, role), ([], []))
+        of_split = members.setdefault(split, ([], []))
         of_split[0].append(file)
         of_split[1].append(name)
-    return [
-        _of_files("folders of pictures", split, *members[split, role], role=role)
-        for split in (None, *SPLITS)
-        for role in (None, "support", "query")
-        if (split, role) in members
-    ]
+    return [_of_files("folders of pictures", split, *members[split]) for split in (None, *SPLITS) if split in members]
 
 
 def _named(file: str, known: Mapping[str, Split]) -> str:
