@@ -61,7 +61,7 @@ class SoftSLK(Method):
             balanced queries, and lose more on others.
         weight: lambda of the Laplacian term; it multiplies the sum over neighbours.
         neighbours: k of the kNN graph, without the point itself.
-        shrinkage: strength of the shrinkage of the proportions; 0 disables it. Above 1, balanced queries gain and
+        shrinkage: strength of the shrinkage of the proportions. Above 1, balanced queries gain and
             others lose.
         text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
             without class names.
@@ -93,20 +93,16 @@ class SoftSLK(Method):
             tolerance=TOLERANCE,
             trace=True,
         )
-        assignments = descent.assignments
-        held_rounds = ROUNDS if self.shrinkage else 0
-        if held_rounds:
-            queries = episodes.valid[:, first:].to(episodes.dtype)
-            sure = torch.softmax(
-                -_CALIBRATED * terms[0].value_and_gradient(assignments)[1][:, first:] - cost[:, first:], dim=2
-            )
-            proportions = shrunk_proportions(assignments[:, first:], sure, queries, self.shrinkage)
-            scales: Tensor | None = None
-            for _ in range(held_rounds):
-                slopes = cost + torch.stack([term.value_and_gradient(assignments)[1] for term in terms]).sum(0)
-                held = sinkhorn(-slopes[:, first:], queries, proportions, start=scales, tolerance=1e-4, max_rounds=100)
-                assignments, scales = torch.cat([assignments[:, :first], held.assignments], 1), held.log_scales
-        return Predictions(assignments[:, first:], descent.iterations + held_rounds, descent.trace)
+        assignments, queries = descent.assignments, episodes.valid[:, first:].to(episodes.dtype)
+        slopes = terms[0].value_and_gradient(assignments)[1]
+        sure = torch.softmax(-_CALIBRATED * slopes[:, first:] - cost[:, first:], dim=2)
+        proportions = shrunk_proportions(assignments[:, first:], sure, queries, self.shrinkage)
+        scales: Tensor | None = None
+        for _ in range(ROUNDS):
+            slopes = cost + torch.stack([term.value_and_gradient(assignments)[1] for term in terms]).sum(0)
+            held = sinkhorn(-slopes[:, first:], queries, proportions, start=scales, tolerance=1e-4, max_rounds=100)
+            assignments, scales = torch.cat([assignments[:, :first], held.assignments], 1), held.log_scales
+        return Predictions(assignments[:, first:], descent.iterations + ROUNDS, descent.trace)
 
     def _terms(self, episodes: Episodes) -> list[Term]:
         """The terms of the objective divided by T, so that the entropy has weight 1."""

@@ -18,6 +18,7 @@ from fsl.strategies.shared.gaussians import (
     SMALLEST_VARIANCE,
     Gaussians,
     Moments,
+    Start,
     alternate_gaussians,
     first_means,
 )
@@ -53,19 +54,21 @@ class TransCLIP(PublishedMethod):
         neighbours: k of the kNN graph, without the point itself.
         gamma: weight of the support; the public code chooses it from 0.002, 0.01, 0.02, 0.2 by the accuracy on
             validation images.
-        variant: "corrected", or "published": first means of classes without support from the eight most confident
-            queries instead of the text features, normalised weighted means, no log-determinant, 10 rounds of unguarded
+        start: first means of classes without support: the "text" features, or the mean of the eight most "confident"
+            queries (public code).
+        variant: "corrected", or "published": normalised weighted means, no log-determinant, 10 rounds of unguarded
             sweeps, and the graph of support and queries in this order multiplied with the assignments of queries and
             support in that order. "aligned" is the public code with its graph in the order of the assignments.
     """
 
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
-    published: ClassVar[Mapping[str, Any]] = {"variant": "published"}
+    published: ClassVar[Mapping[str, Any]] = {"start": "confident", "variant": "published"}
 
     text_weight: Annotated[float, AtLeast(0)] | None = None
     neighbours: Annotated[int, AtLeast(1)] = 3
     gamma: Annotated[float, AtLeast(0)] = 0.02
+    start: Start = "text"
     variant: Literal["corrected", "published", "aligned"] = "corrected"
 
     def predict(self, episodes: Episodes) -> Predictions:
@@ -76,8 +79,8 @@ class TransCLIP(PublishedMethod):
         text_weight: float | Tensor | None = self.text_weight
         if text_weight is None:
             text_weight = 1 - 0.5 * episodes.labelled.to(episodes.dtype)
+        means = first_means(episodes, self.start)
         corrected = self.variant == "corrected"
-        means = first_means(episodes, "text" if corrected else "confident")
         return alternate_gaussians(
             episodes,
             Gaussians(means, torch.full_like(means[:, :1], 1 / episodes.dimension)),
