@@ -55,16 +55,12 @@ class SoftSLK(Method):
     docs/methods/strategies.md.
 
     Attributes:
-        transform: per-feature transform.
         beta: factor of the squared distances.
         support_weight: weight of a support point in the means, relative to a query. Smaller values gain more on
             balanced queries, and lose more on others.
         weight: lambda of the Laplacian term; it multiplies the sum over neighbours.
-        neighbours: k of the kNN graph, without the point itself.
         shrinkage: strength of the shrinkage of the proportions. Above 1, balanced queries gain and
             others lose.
-        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names.
     """
 
     text: ClassVar[TextUse] = "optional"

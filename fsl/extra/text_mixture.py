@@ -51,7 +51,6 @@ class TextMixture(Method):
         concentration: concentration of the Dirichlet prior of the class proportions; larger values give more equal
             proportions.
         weight: lambda of the Laplacian term; it multiplies the sum over neighbours.
-        neighbours: k of the kNN graph, without the point itself.
     """
 
     text: ClassVar[TextUse] = "required"

@@ -27,10 +27,8 @@ class BDCSPN(PublishedMethod):
     Euclidean distances. The paper mentions that 8 queries join a class at most; here and in public code, all do.
 
     Attributes:
-        transform: per-feature transform.
         shift: shift the queries so that their mean equals the support's. This assumes equal class proportions in both:
             with Dirichlet proportions it cost 2 to 3 points on validation classes of mini-ImageNet (Conv-4, Conv-6).
-        variant: "corrected" or "published", see above.
     """
 
     published: ClassVar[Mapping[str, Any]] = {"variant": "published"}

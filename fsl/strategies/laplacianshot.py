@@ -44,7 +44,6 @@ class LaplacianShot(PublishedMethod):
     twice the weight of the graph, which its update does not minimise; here the stopping rule uses R.
 
     Attributes:
-        transform: per-feature transform.
         weight: lambda of the update softmax(-a + lambda W Y), >= 0. It multiplies the sum over neighbours, so the
             influence of the graph is weight times neighbours; where that product exceeds 2, the neighbours outvote the
             prototypes. The papers tune it on validation tasks from 0.1 to 1.5, with 2 neighbours besides the query
@@ -65,8 +64,6 @@ class LaplacianShot(PublishedMethod):
             public code of the alpha-TIM benchmark (Veilleux et al. 2021), which then classifies the queries where they
             were before the shift. "lata" is LaTA: 8 steps on a graph of weights exp(-d^2 / s^2) for neighbours at
             distance d, with the median s of these distances.
-        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names. None: min(1, 0.1 / n) with n labelled examples per class.
     """
 
     text: ClassVar[TextUse] = "optional"

@@ -55,8 +55,6 @@ class PADDLE(PublishedMethod):
             sharper assignments. With min-max scaling, the squared distances also grow with the number of channels D.
         weight: weight of the entropy of the proportions, times Q: the published lambda divided by the number of
             queries, 75 / 75. 0 is soft K-means.
-        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names.
     """
 
     text: ClassVar[TextUse] = "optional"

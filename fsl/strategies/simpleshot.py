@@ -22,11 +22,8 @@ class SimpleShot(Method):
     the cosine; the public code uses the Euclidean distance.
 
     Attributes:
-        transform: per-feature transform.
         metric: "euclidean" or "cosine".
         beta: inverse temperature of the probabilities; the prediction does not depend on it.
-        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names. None: min(1, 0.1 beta / n) with n labelled examples per class.
     """
 
     transductive: ClassVar[bool] = False

@@ -49,7 +49,6 @@ class SLKMeans(PublishedMethod):
     there is a graph; they have those of these fields that have an effect on them.
 
     Attributes:
-        transform: per-feature transform.
         weight: lambda of the update softmax(-a + lambda W S), >= 0; it multiplies the sum over neighbours. The public
             code tunes it on validation tasks from 0.05 to 1 (0.1 to 1 in journal section 6.4), per method and shot.
             0.3 was best on validation classes of mini-ImageNet (Conv-4), for means and for modes.
@@ -66,8 +65,6 @@ class SLKMeans(PublishedMethod):
             with its assignments as weights ("soft", journal eqs. 18 and 20). For unit-length features, soft assignments
             are almost uniform, and the means almost equal.
         variant: "corrected", or the "published" start, support labels and width of the modes' kernel, see above.
-        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names. None: min(1, 0.1 beta / n) with n labelled examples per class.
     """
 
     text: ClassVar[TextUse] = "optional"

@@ -44,8 +44,6 @@ class StatA(PublishedMethod):
     Attributes:
         text_weight: lambda, weight of -log yhat.
         alpha: weight of the anchor, in points.
-        neighbours: k of the kNN graph, without the point itself.
-        variant: "corrected" or "published", see above.
     """
 
     text: ClassVar[TextUse] = "required"
