@@ -34,16 +34,6 @@ class TestLists:
         assert [kind.counts(split)[0] for split in SPLITS] == COUNTS[kind.name]
         assert kind.each in (0, 600)
 
-    def test_cub_is_split_by_number_as_chen_et_al_do(self):
-        for split in SPLITS:
-            numbers = [int(name[:3]) - 1 for name in Cub.classes[split]]
-            assert all((n % 2 == 0, n % 4 == 1, n % 4 == 3)[SPLITS.index(split)] for n in numbers)
-
-    def test_cifar_100_has_the_same_classes_in_both(self):
-        assert {n for names in class_lists("fc100").values() for n in names} == {
-            n for names in class_lists("cifar_fs").values() for n in names
-        }
-
     @pytest.mark.parametrize(
         ("name", "file"), [("tiered", "tiered_imagenet_classes.csv"), ("cifar_fs", "cifar_fs_classes.csv")]
     )
@@ -52,13 +42,6 @@ class TestLists:
         column = 1 if name == "tiered" else 2
         for split in SPLITS:
             assert class_lists(name)[split] == tuple(sorted(row[column] for row in rows if row[0] == WORDS[split]))
-
-    def test_no_super_class_of_fc100_is_in_two_splits(self, reference_data):
-        rows = list(csv.DictReader((reference_data / "splits/cifar_fs_classes.csv").read_text().splitlines()))
-        over = {row["class"]: row["superclass"] for row in rows}
-        supers = [{over[name] for name in Fc100.classes[split]} for split in SPLITS]
-        assert [len(names) for names in supers] == [12, 4, 4]
-        assert len(set.union(*supers)) == 20
 
 
 class TestCaches:

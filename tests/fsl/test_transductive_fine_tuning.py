@@ -144,19 +144,9 @@ def test_evaluation_gives_it_the_images_of_the_tasks(batch: int | None) -> None:
     found = evaluate({"tuned": tuning, "head": EntropyMin()}, bank, sampler, 6, batch=batch, pictures=pictures)
     tasks = sampler.first(6)
     rows = torch.cat([tasks.support, tasks.query], dim=1)
-    labels = (
-        TransductiveFineTuning(iterations=3, learning_rate=1e-3)
-        .predict(
-            Episodes(
-                bank.features[tasks.support],
-                tasks.support_labels,
-                bank.features[tasks.query],
-                3,
-                pictures=TaskPictures(pictures, rows),
-            )
-        )
-        .labels
-    )
+    support, query = bank.features[tasks.support], bank.features[tasks.query]
+    shown = TaskPictures(pictures, rows)
+    labels = tuning.predict(Episodes(support, tasks.support_labels, query, 3, pictures=shown)).labels
     expected = (labels == tasks.query_labels).double().mean(1)
     np.testing.assert_allclose(found["tuned"].accuracies, expected.numpy(), rtol=1e-7, atol=1e-7)
     assert all(result.seconds_per_task > 0 for result in found.values())
