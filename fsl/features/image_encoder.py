@@ -23,8 +23,8 @@ from clustering.foundation.progress import Progress, quiet
 from clustering.lengths import unit_rows
 from fsl.backbones.names import PACKAGED
 from fsl.benchmarks.encoded import open_rgb, read_bytes, squared
-from fsl.features.bank import forward, suitable_batch
 from fsl.features.conforming import network_input
+from fsl.features.pictures import forward, suitable_batch
 from fsl.features.prompts import PROMPTS, texts_of
 from fsl.machine import resolve_device
 from fsl.weights.checkpoints import load_backbone
