@@ -170,11 +170,7 @@ def _of_pickle(content: Any) -> tuple[str, NamedArrays]:
         return "SimpleShot", of_mapping({**_by_class(content[2]), "base_mean": np.asarray(content[0])})
     if not isinstance(content, Mapping) or not content:
         raise ValueError(f"it holds a {type(content).__name__}")
-    # if all values have rows of the same length, a key such as "x" is the name of a class
-    rows = [value for value in content.values() if isinstance(value, (list, tuple)) or np.ndim(value)]
-    widths = {np.shape(value[0]) for value in rows if len(value)}
-    only_classes = 1 < len(rows) == len(content) and len(widths) == 1 and len(next(iter(widths))) == 1
-    if "features" in content and not only_classes:
+    if "features" in content:
         return "pickle", of_mapping({str(name): np.asarray(value) for name, value in content.items()})
     return "features by class", of_mapping(_by_class(content))
 
