@@ -20,7 +20,7 @@ class BDCSPN(PublishedMethod):
     the class of the support mean with the highest cosine, and the prototype of a class is a weighted mean of its
     members:
 
-        m'_k = sum_{p in members(k)} w_pk x_p / |members(k)|,   w_pk = softmax_k( temperature cos(x_p, m_k) )
+        m'_k = sum_{p in members(k)} w_pk x_p / |members(k)|,   w_pk = softmax_k( 10 cos(x_p, m_k) )
 
     as in the public codes of LaplacianShot and of the alpha-TIM benchmark. In the "published" variant, that of the
     latter, support points join their predicted class as queries do, and the unshifted queries are classified by
@@ -39,7 +39,7 @@ class BDCSPN(PublishedMethod):
     variant: Variant = "corrected"
 
     def predict(self, episodes: Episodes) -> Predictions:
-        """Class probabilities of the queries, softmax of temperature x cosine or of minus the squared distance."""
+        """Class probabilities of the queries, softmax of 10 x cosine or of minus the squared distance."""
         episodes, published = episodes.transformed(self.transform), self.variant == "published"
         points = episodes.shifted_points if self.shift else episodes.points
         prototypes = rectified_means(

@@ -50,7 +50,7 @@ class Nearest(Method):
 class MatchingNet(Method):
     """Attention over the support examples, without the paper's full context embeddings, which require training.
 
-        P(k | x_q) = sum_{s: y_s = k} softmax_s( temperature cos(x_q, x_s) ),   temperature = 1
+        P(k | x_q) = sum_{s: y_s = k} softmax_s( cos(x_q, x_s) )
 
     The softmax runs over the examples of all classes, so classes with more shots have higher probabilities.
 
@@ -59,7 +59,6 @@ class MatchingNet(Method):
     """
 
     transductive: ClassVar[bool] = False
-    temperature: ClassVar[float] = 1.0
 
     transform: Transform = "L2N"
 
@@ -69,7 +68,7 @@ class MatchingNet(Method):
         support = unit_rows(episodes.support)
 
         def head(query: Tensor) -> Tensor:
-            logits = self.temperature * torch.bmm(support, unit_rows(query).mT)
+            logits = torch.bmm(support, unit_rows(query).mT)
             if episodes.support_mask is not None:
                 logits = logits.masked_fill(~episodes.support_mask[..., None], -torch.inf)
             return torch.bmm(episodes.support_one_hot.mT, torch.softmax(logits, dim=1))
