@@ -73,19 +73,15 @@ def read_labels(path: str | Path, column: str | None = None, *, option: str = "l
 
 
 def read_class_names(path: str | Path) -> tuple[str, ...]:
-    """The class names of a file, one a line in .txt, in a column of a .csv, or in an array of text.
+    """The class names of a file of text, one a line in .txt, or in a column of a .csv.
 
     Raises:
         InputError: the file cannot be read, or has no names.
     """
     path = Path(path)
-    if path.suffix.lower() in words.ENDINGS:
-        return tuple(words.read_words(path, NAMES))
-    with _at(path):
-        names = pick_labels(open_arrays(path), NAMES, None, "class_names")
-        if names.ndim != 1 or names.dtype.kind not in "SU" or not len(names):
-            raise InputError("contains no array of class names; write them to a .txt, one a line")
-    return tuple(decoded(names).tolist())
+    if path.suffix.lower() not in words.ENDINGS:
+        raise InputError(f"{path}: class names are read from {', '.join(words.ENDINGS)}; write them to a .txt")
+    return tuple(words.read_words(path, NAMES))
 
 
 def as_features(values: Any, column: str | None = None, name: str = "features") -> NDArray[Any]:
