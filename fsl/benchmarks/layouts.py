@@ -168,8 +168,7 @@ def read_lists(folder: Path, split: Split) -> Iterator[tuple[Path, pd.DataFrame]
 
 
 def read_list(path: Path) -> pd.DataFrame:
-    """The rows of a list, with the columns `file` and `class_name`. The header is optional, and the columns may be in
-    either order.
+    """The rows of a list, with the columns `file` and `class_name`. The header is optional.
 
     Raises:
         InputError: the file is not a CSV, or a line has no picture or no class, or repeats a picture; the message names
@@ -179,18 +178,15 @@ def read_list(path: Path) -> pd.DataFrame:
         data = io.BytesIO(open_bytes(path))
         rows = pd.read_csv(data, header=None, usecols=[0, 1], dtype=str, keep_default_na=False, encoding="utf-8-sig")
     except pd.errors.EmptyDataError:
-        rows = pd.DataFrame({0: [], 1: []}, dtype=str)
+        rows = pd.DataFrame(columns=[0, 1], dtype=str)
     except (*UNREADABLE, pd.errors.ParserError) as error:
         raise InputError(f"{path}: cannot be read as a list of pictures ({error}); download it again") from error
-    rows = rows.fillna("").apply(lambda column: column.str.strip())
+    rows = rows.fillna("").apply(lambda column: column.str.strip()).set_axis(["file", "class_name"], axis=1)
     rows = rows[(rows != "").any(axis=1)]
-    files = rows.map(is_picture)
-    if len(rows) and not files.iloc[0].any():
-        rows, files = rows[1:], files[1:]  # without the header
+    if len(rows) and not is_picture(rows["file"].iloc[0]):
+        rows = rows[1:]  # without the header
     if not len(rows):
         raise InputError(f"{path}: lists no pictures; each line must have a file and its class, such as cat01.jpg,cat")
-    column = int(not files.iloc[0, 0] and files.iloc[0, 1])
-    rows = rows.rename(columns={column: "file", 1 - column: "class_name"}).reset_index(drop=True)
     wrong = ~rows["file"].map(is_picture) | (rows["class_name"] == "")
     if wrong.any():
         line = ",".join(rows[wrong].iloc[0])[:60]
@@ -198,7 +194,7 @@ def read_list(path: Path) -> pd.DataFrame:
     repeated = rows["file"][rows["file"].duplicated()]
     if len(repeated):
         raise InputError(f"{path}: lists {repeated.iloc[0]} twice; remove one of the two lines")
-    listed: pd.DataFrame = rows[["file", "class_name"]]
+    listed: pd.DataFrame = rows.reset_index(drop=True)
     return listed
 
 
