@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from clustering.datasets.files import open_bytes
 from clustering.files.arrays import UNREADABLE, read_arrays
 from clustering.files.picture_formats import is_picture, warn_of_others
+from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS, Split
-from fsl.benchmarks.encoded import read_bytes
 from fsl.weights.pickles import PICKLES, read_pickle
 
 FILES: dict[Split, tuple[str, ...]] = {
@@ -302,6 +302,19 @@ def _names(labels: Any, words: Any) -> list[str]:
     if words is not None and numbers.dtype.kind in "iu" and len(set(map(str, words))) == len(words):
         return [text(words[int(number)]) for number in numbers]
     return [text(label) for label in numbers.tolist()]
+
+
+def read_bytes(file: str) -> bytes:
+    """The content of a file.
+
+    Raises:
+        InputError: it cannot be read; the message names it.
+    """
+    try:
+        with open_regular(file) as stream:
+            return stream.read()
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror}); restore it") from error
 
 
 def _of_files(

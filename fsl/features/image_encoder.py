@@ -22,7 +22,8 @@ from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.progress import Progress, quiet
 from clustering.lengths import unit_rows
 from fsl.backbones.names import PACKAGED
-from fsl.benchmarks.encoded import open_rgb, read_bytes, squared
+from fsl.benchmarks.encoded import open_rgb, squared
+from fsl.benchmarks.layouts import read_bytes
 from fsl.features.conforming import network_input
 from fsl.features.pictures import forward, suitable_batch
 from fsl.features.prompts import PROMPTS, texts_of

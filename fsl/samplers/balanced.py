@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-import numpy as np
-
 from clustering.foundation.parameters import AtLeast
 from clustering.foundation.streams import stream
-from fsl.samplers.pool import Pool, assemble
+from fsl.samplers.pool import Pool, assemble_equal
 from fsl.samplers.sampler import Drawn
 from fsl.tasks import BLOCK, Tasks
 
@@ -38,6 +36,4 @@ class Balanced(Drawn):
         random = stream(seed, "tasks", self.way, self.shot, self.query, index)
         classes = pool.classes(random, BLOCK, self.way)
         samples = pool.samples(random, classes, self.shot + self.query)
-        query = samples[..., self.shot :].reshape(BLOCK, -1)
-        query_labels = np.broadcast_to(np.arange(self.way).repeat(self.query), query.shape)
-        return assemble(random, classes, samples[..., : self.shot], query, query_labels)
+        return assemble_equal(random, classes, samples, self.shot)

@@ -161,6 +161,17 @@ def assemble(
     )
 
 
+def assemble_equal(
+    random: np.random.Generator, classes: NDArray[np.int64], samples: NDArray[np.int64], shot: int
+) -> Tasks:
+    """Create tasks with the same number of queries in each class, from (B, way, shot + query) samples of the (B, way)
+    classes, support first."""
+    tasks, way, size = samples.shape
+    query = samples[..., shot:].reshape(tasks, -1)
+    query_labels = np.broadcast_to(np.arange(way).repeat(size - shot), query.shape)
+    return assemble(random, classes, samples[..., :shot], query, query_labels)
+
+
 def smallest(keys: NDArray[np.float64], size: int) -> NDArray[np.int64]:
     """Indices of the `size` smallest keys along the last axis, in ascending order. Keys are float64 to avoid ties,
     which argpartition breaks differently on different processors."""
