@@ -7,7 +7,7 @@ that each pixel is interpolated once.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
@@ -130,6 +130,10 @@ class Augmentation:
             sign = torch.rand(count, generator=generator).lt(0.5).float() * 2 - 1
             linear = linear * torch.stack([sign, torch.ones(count)], dim=1)[:, None, :]
         return torch.cat([linear, shift[:, :, None]], dim=2)
+
+
+Transform = Augmentation | Callable[[Tensor], Tensor]
+"""An `Augmentation`, which changes batches, or a transform of one (C, H, W) uint8 image, such as torchvision's v2."""
 
 
 def _luma(images: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.progress import Progress, quiet
 from clustering.foundation.streams import stream_key
-from fsl.benchmarks.augmentation import Augmentation, Changes
+from fsl.benchmarks.augmentation import Augmentation, Changes, Transform
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Decoded, Fingerprint, Split, fingerprint
 from fsl.evaluation.closed_splits import check_open
 
@@ -60,11 +60,14 @@ class ImageSet:
 
 
 class AugmentedImages(Dataset[tuple[Tensor, Tensor]]):
-    """Augmented images and labels of (epoch, index) pairs. The change of an image depends on (seed, epoch, index), and
-    not on the batch or the process."""
+    """Augmented images and labels of (epoch, index) pairs.
 
-    def __init__(self, images: ImageSet, augmentation: Augmentation, seed: int) -> None:
-        self._images, self._augmentation, self._seed = images, augmentation, seed
+    The change of an image depends on (seed, epoch, index), and not on the batch or the process. The global random state
+    of torch is restored.
+    """
+
+    def __init__(self, images: ImageSet, transform: Transform, seed: int) -> None:
+        self._images, self._transform, self._seed = images, transform, seed
         self._drawn: tuple[int, Changes] = -1, {}
 
     def __getitem__(self, pair: tuple[int, int]) -> tuple[Tensor, Tensor]:
@@ -73,11 +76,20 @@ class AugmentedImages(Dataset[tuple[Tensor, Tensor]]):
 
     def __getitems__(self, pairs: Sequence[tuple[int, int]]) -> tuple[Tensor, Tensor]:
         epoch, rows = pairs[0][0], torch.tensor([index for _, index in pairs])
-        if self._drawn[0] != epoch:  # of all images, in the order of their indices
-            generator = torch.Generator().manual_seed(stream_key(self._seed, "training", "augmentation", epoch))
-            self._drawn = epoch, self._augmentation.draw(len(self._images), generator)
-        changes = {name: drawn[rows] for name, drawn in self._drawn[1].items()}
-        return self._augmentation.apply(self._images.images[rows], changes), self._images.labels[rows]
+        images, labels = self._images.images[rows], self._images.labels[rows]
+        key = (self._seed, "training", "augmentation", epoch)
+        if isinstance(self._transform, Augmentation):
+            if self._drawn[0] != epoch:  # of all images, in the order of their indices
+                generator = torch.Generator().manual_seed(stream_key(*key))
+                self._drawn = epoch, self._transform.draw(len(self._images), generator)
+            changes = {name: drawn[rows] for name, drawn in self._drawn[1].items()}
+            return self._transform.apply(images, changes), labels
+        changed = []
+        with torch.random.fork_rng(devices=[]):
+            for image, (_, index) in zip(images, pairs, strict=True):
+                torch.default_generator.manual_seed(stream_key(*key, index))
+                changed.append(self._transform(image))
+        return torch.stack(changed), labels
 
 
 def images_source(benchmark: Benchmark) -> str:

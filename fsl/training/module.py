@@ -15,7 +15,7 @@ from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.progress import Progress
 from clustering.foundation.streams import stream_key
 from fsl.backbones.cosine import CosineClassifier
-from fsl.benchmarks.augmentation import normalise
+from fsl.benchmarks.augmentation import Augmentation, Transform, normalise
 from fsl.benchmarks.benchmark import Benchmark
 from fsl.benchmarks.images import AugmentedImages, ImageSet
 from fsl.episodes import Strategy
@@ -128,8 +128,8 @@ class BaseClasses(lightning.LightningDataModule):
 
     Args:
         base, validation: images of disjoint classes.
-        benchmark: its `augmentation`.
-        settings: batch size, of all devices together, and changes of the augmentation.
+        benchmark: its `augmentation`, see `fsl.benchmarks.augmentation.Transform`.
+        settings: batch size, of all devices together, and changes of an `Augmentation`.
         seed: seed of order and augmentation.
         workers: processes that prepare batches; 0: the training process itself.
     """
@@ -146,7 +146,9 @@ class BaseClasses(lightning.LightningDataModule):
             )
         self.base, self.validation, self.seed, self.workers = base, validation, seed, workers
         self.batch_size = min(settings.batch_size, len(base))
-        self.augmentation = benchmark.augmentation.adapted(settings.crop, settings.jitter)
+        self.transform: Transform = benchmark.augmentation
+        if isinstance(self.transform, Augmentation):
+            self.transform = self.transform.adapted(settings.crop, settings.jitter)
 
     @property
     def steps_per_epoch(self) -> int:
@@ -162,7 +164,7 @@ class BaseClasses(lightning.LightningDataModule):
 
     def train_dataloader(self) -> DataLoader[Any]:
         return DataLoader(
-            AugmentedImages(self.base, self.augmentation, self.seed),
+            AugmentedImages(self.base, self.transform, self.seed),
             batch_sampler=_Order(self),
             collate_fn=default_convert,
             num_workers=self.workers,

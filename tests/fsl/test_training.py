@@ -12,6 +12,7 @@ import torch
 from pytorch_lightning.callbacks import EarlyStopping
 from torch import Tensor, nn
 from torch.nn import functional
+from torchvision.transforms import v2
 
 from clustering.foundation.errors import InputError
 from fsl.training.module import BaseClasses, CrossEntropy, schedule
@@ -205,15 +206,19 @@ def test_schedules_are_torchs() -> None:
 
 
 def test_batches_depend_on_seed_and_epoch_alone() -> None:
-    def batches(workers: int = 0) -> list[Tensor]:
-        data = BaseClasses(BASE, VALIDATION, Tiny(), SHORT, 5, workers)
+    def batches(transform: Any, workers: int = 0) -> list[Tensor]:
+        benchmark = Tiny()
+        data = BaseClasses(BASE, VALIDATION, benchmark, SHORT, 5, workers)
+        data.transform = transform
         return [images for images, _ in data.train_dataloader()]
 
-    state = torch.get_rng_state()
-    first, again = batches(), batches(workers=1)
-    assert torch.equal(state, torch.get_rng_state())
-    assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
-    assert not torch.equal(first[0], first[1])
+    own = v2.Compose([v2.RandomHorizontalFlip(), v2.RandomRotation(20)])
+    for transform in (Tiny.augmentation, own):
+        state = torch.get_rng_state()
+        first, again = batches(transform), batches(transform, workers=1)
+        assert torch.equal(state, torch.get_rng_state())
+        assert all(torch.equal(one, other) for one, other in zip(first, again, strict=True))
+        assert not torch.equal(first[0], first[1])
 
 
 def test_settings_of_the_trainer_and_own_parts(tmp_path: Path) -> None:
