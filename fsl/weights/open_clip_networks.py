@@ -3,6 +3,7 @@
 import json
 import logging
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -87,7 +88,8 @@ def open_clip_network(name: str, weights: str | Path | None) -> tuple[TwoTowers,
     """Create a network of open_clip, and the preprocessing of its pictures.
 
     A file of weights may be what open_clip or its training saves (.safetensors, .bin, .pt and similar). Its pictures
-    are preprocessed as `open_clip_config.json` in its folder says, otherwise as for the first weights of this network.
+    are preprocessed as `open_clip_config.json` in its folder says, otherwise as for most weights that open_clip has for
+    this network.
 
     Args:
         name: name of the network in open_clip, such as "ViT-B-32".
@@ -150,9 +152,12 @@ def _open_clip() -> Any:
 
 
 def _preprocessing(path: Path, name: str, tags: Sequence[str]) -> dict[str, Any]:
-    """The preprocessing for a file of weights: that of the network's first weights in open_clip, replaced by that of a
-    file beside it."""
-    values = _open_clip().pretrained.get_pretrained_cfg(name, tags[0]) if tags else {}
+    """The preprocessing for a file of weights: that of most weights which open_clip has for the network, replaced by
+    that of a file beside it."""
+    keys = ("mean", "std", "interpolation", "resize_mode")
+    configs = (_open_clip().pretrained.get_pretrained_cfg(name, tag) for tag in tags)
+    usual = Counter(tuple(config[key] for key in keys) for config in configs).most_common(1)
+    values = dict(zip(keys, usual[0][0], strict=True)) if usual else {}
     beside = path.parent / BESIDE
     try:
         own = json.loads(beside.read_text(encoding="utf-8"))["preprocess_cfg"] if beside.is_file() else {}
