@@ -67,9 +67,9 @@ class Match(NamedTuple):
     given: str | None = None
 
 
-PUBLISHED = {"neighbours": 2, "graph": "directed", "max_iterations": 20}
+PUBLISHED = {"neighbours": 2, "graph": "directed", "variant": "published"}
 PLAIN = LaplacianShot(shift=False, rectify=False, weight=0.7, **PUBLISHED)
-RECTIFIED = LaplacianShot(temperature=1.0, weight=0.7, **PUBLISHED)
+RECTIFIED = LaplacianShot(weight=0.7, rectify=True, **PUBLISHED)
 TIM = partial(easyfsl.TIM, fine_tuning_steps=50, cross_entropy_weight=0.1, temperature=15.0)
 PT_MAP = PTMAP(centring=None, iterations=10)
 MATCHES = {

@@ -33,7 +33,7 @@ def make(source: str, target: Path) -> None:
     for split in SPLITS:
         listing = MiniImageNet(source).listing(split)
         rows = np.concatenate([np.flatnonzero(listing.labels == k)[:EACH] for k in range(len(listing.class_names))])
-        files = [png(listing.pictures[row : row + 1][0]) for row in rows]
+        files = [png(listing.images[row : row + 1][0]) for row in rows]
         np.savez(
             target / f"{FILES[split]}.npz",
             blob=np.frombuffer(b"".join(files), np.uint8),

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from clustering.files.picture_formats import HEIF_REMEDY, eight_bits, is_heif, read_heif
-from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 
 Fit = Literal["squeeze", "crop"]
@@ -112,16 +111,3 @@ def squared(colour: Image.Image, size: int, fit: Fit) -> Image.Image:
         return colour
     resized = ImageOps.fit if fit == "crop" else Image.Image.resize
     return resized(colour, (size, size), Image.Resampling.LANCZOS)
-
-
-def read_bytes(file: str) -> bytes:
-    """The content of a file.
-
-    Raises:
-        InputError: it cannot be read; the message names it.
-    """
-    try:
-        with open_regular(file) as stream:
-            return stream.read()
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror}); restore it") from error

@@ -13,8 +13,8 @@ from clustering.foundation.parameters import Above, AtLeast, Within, validate
 from clustering.foundation.streams import stream
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
-from fsl.benchmarks.encoded import EncodedPictures, Fit, read_bytes
-from fsl.benchmarks.layouts import FILES, pictures_by_class, read_lists, relative
+from fsl.benchmarks.encoded import EncodedPictures, Fit
+from fsl.benchmarks.layouts import FILES, pictures_by_class, read_bytes, read_lists, relative
 from fsl.benchmarks.listed import size_of
 
 RECIPE = 1  # version; increased if the same files give other images

@@ -6,11 +6,10 @@ Pictures are located here, but not decoded. Lists are CSV files as Ravi and Laro
 import io
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,9 +18,9 @@ from numpy.typing import NDArray
 from clustering.datasets.files import open_bytes
 from clustering.files.arrays import UNREADABLE, read_arrays
 from clustering.files.picture_formats import is_picture, warn_of_others
+from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS, Split
-from fsl.benchmarks.encoded import read_bytes
 from fsl.weights.pickles import PICKLES, read_pickle
 
 FILES: dict[Split, tuple[str, ...]] = {
@@ -29,17 +28,13 @@ FILES: dict[Split, tuple[str, ...]] = {
     "validation": ("val", "valid", "validation"),
     "novel": ("test", "novel", "repr", "support", "query"),
 }
-Role = Literal["support", "query"]
-# names of the lists or folders in which the authors of iNat divide the novel pictures
-ROLES: dict[str, Role] = {"repr": "support", "support": "support", "query": "query"}
 HIDDEN = (".", "__MACOSX", "lost+found")
 """Prefixes of folders that are ignored."""
 # parts of names of files to skip: pictures of base classes that some authors hold out, and lists of labelled pictures
 LEFT_OUT = ("train_phase_val", "train_phase_test", "labelsplit", "trainval")
 
 
-@dataclass(frozen=True)
-class Holding:
+class Holding(NamedTuple):
     """The pictures of one file or folder.
 
     Attributes:
@@ -53,8 +48,7 @@ class Holding:
     read: Callable[[int], bytes | NDArray[np.uint8]]
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A location of pictures, determined without opening archives.
 
     Attributes:
@@ -63,7 +57,6 @@ class Place:
         open: function that returns the pictures.
         files: archives and lists, identified by their content.
         pictures: picture files, identified by their names and sizes.
-        role: support or query, if the authors divide the novel pictures.
     """
 
     layout: str
@@ -71,7 +64,6 @@ class Place:
     open: Callable[[], Holding]
     files: tuple[Path, ...] = ()
     pictures: tuple[str, ...] = ()
-    role: Role | None = None
 
 
 def find_places(folder: Path, known: Mapping[str, Split]) -> list[Place]:
@@ -100,7 +92,7 @@ def find_places(folder: Path, known: Mapping[str, Split]) -> list[Place]:
                 label if label in known else _named(file, known) or label
                 for file, label in zip(rows["file"], rows["class_name"], strict=True)
             ]
-            places.append(_of_files("lists of pictures", split, rows["file"].tolist(), classes, (path,), _role(path)))
+            places.append(_of_files("lists of pictures", split, rows["file"].tolist(), classes, (path,)))
     return places or _folders(folder, known)
 
 
@@ -166,8 +158,8 @@ def read_lists(folder: Path, split: Split) -> Iterator[tuple[Path, pd.DataFrame]
     for place in (".", "split", "splits"):
         candidates = [folder / place / f"{name}.csv{packed}" for name in FILES[split] for packed in ("", ".gz")]
         paths = [path for path in candidates if path.is_file()]
-        divided = [path for path in paths if _role(path)]
-        for path in divided if len({_role(path) for path in divided}) == 2 else paths:
+        without = _whole({path.name.partition(".")[0] for path in paths})
+        for path in (path for path in paths if path.name.partition(".")[0] not in without):
             rows = read_list(path)
             holder = next((p for p in (".", "images", "data") if (folder / p / rows["file"][0]).is_file()), ".")
             yield path, rows.assign(file=[os.path.join(folder / holder, file) for file in rows["file"]])
@@ -176,8 +168,7 @@ def read_lists(folder: Path, split: Split) -> Iterator[tuple[Path, pd.DataFrame]
 
 
 def read_list(path: Path) -> pd.DataFrame:
-    """The rows of a list, with the columns `file` and `class_name`. The header is optional, and the columns may be in
-    either order.
+    """The rows of a list, with the columns `file` and `class_name`. The header is optional.
 
     Raises:
         InputError: the file is not a CSV, or a line has no picture or no class, or repeats a picture; the message names
@@ -187,18 +178,15 @@ def read_list(path: Path) -> pd.DataFrame:
         data = io.BytesIO(open_bytes(path))
         rows = pd.read_csv(data, header=None, usecols=[0, 1], dtype=str, keep_default_na=False, encoding="utf-8-sig")
     except pd.errors.EmptyDataError:
-        rows = pd.DataFrame({0: [], 1: []}, dtype=str)
+        rows = pd.DataFrame(columns=[0, 1], dtype=str)
     except (*UNREADABLE, pd.errors.ParserError) as error:
         raise InputError(f"{path}: cannot be read as a list of pictures ({error}); download it again") from error
-    rows = rows.fillna("").apply(lambda column: column.str.strip())
+    rows = rows.fillna("").apply(lambda column: column.str.strip()).set_axis(["file", "class_name"], axis=1)
     rows = rows[(rows != "").any(axis=1)]
-    files = rows.map(is_picture)
-    if len(rows) and not files.iloc[0].any():
-        rows, files = rows[1:], files[1:]  # without the header
+    if len(rows) and not is_picture(rows["file"].iloc[0]):
+        rows = rows[1:]  # without the header
     if not len(rows):
         raise InputError(f"{path}: lists no pictures; each line must have a file and its class, such as cat01.jpg,cat")
-    column = int(not files.iloc[0, 0] and files.iloc[0, 1])
-    rows = rows.rename(columns={column: "file", 1 - column: "class_name"}).reset_index(drop=True)
     wrong = ~rows["file"].map(is_picture) | (rows["class_name"] == "")
     if wrong.any():
         line = ",".join(rows[wrong].iloc[0])[:60]
@@ -206,12 +194,13 @@ def read_list(path: Path) -> pd.DataFrame:
     repeated = rows["file"][rows["file"].duplicated()]
     if len(repeated):
         raise InputError(f"{path}: lists {repeated.iloc[0]} twice; remove one of the two lines")
-    listed: pd.DataFrame = rows[["file", "class_name"]]
+    listed: pd.DataFrame = rows.reset_index(drop=True)
     return listed
 
 
-def _role(path: Path) -> Role | None:
-    return ROLES.get(path.name.partition(".")[0])
+def _whole(words: Set[str]) -> tuple[str, ...]:
+    """Names of lists or folders of all novel pictures, if others divide them into support and query (iNat)."""
+    return ("test", "novel") if "query" in words and words & {"repr", "support"} else ()
 
 
 def _by_split(folder: Path, suffixes: Sequence[str]) -> list[tuple[Path, Split]]:
@@ -315,16 +304,24 @@ def _names(labels: Any, words: Any) -> list[str]:
     return [text(label) for label in numbers.tolist()]
 
 
+def read_bytes(file: str) -> bytes:
+    """The content of a file.
+
+    Raises:
+        InputError: it cannot be read; the message names it.
+    """
+    try:
+        with open_regular(file) as stream:
+            return stream.read()
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror}); restore it") from error
+
+
 def _of_files(
-    layout: str,
-    split: Split | None,
-    files: Sequence[str],
-    classes: Sequence[str],
-    lists: tuple[Path, ...] = (),
-    role: Role | None = None,
+    layout: str, split: Split | None, files: Sequence[str], classes: Sequence[str], lists: tuple[Path, ...] = ()
 ) -> Place:
     holding = Holding(files, classes, lambda index: read_bytes(files[index]))
-    return Place(layout, split, lambda: holding, lists, tuple(files), role)
+    return Place(layout, split, lambda: holding, lists, tuple(files))
 
 
 def _folders(folder: Path, known: Mapping[str, Split]) -> list[Place]:
@@ -333,27 +330,21 @@ def _folders(folder: Path, known: Mapping[str, Split]) -> list[Place]:
     The split of a class that is not in the authors' lists is the name of the folder directly below the root. If there
     are folders named repr or query, support comes before query, and test/ contains the same pictures again.
     """
-    members: dict[tuple[Split | None, Role | None], tuple[list[str], list[str]]] = {}
+    members: dict[Split | None, tuple[list[str], list[str]]] = {}
     below = len(f"{folder}{os.sep}")
     files = [(file, file[below:].partition(os.sep)[0].lower()) for file in pictures_under(folder)]
-    divided = len({ROLES.get(word) for _, word in files} - {None}) == 2
-    for file, top in files:
-        role = ROLES.get(top)
-        if divided and role is None and top in FILES["novel"]:
+    without = _whole({top for _, top in files})
+    for file, top in sorted(files, key=lambda item: item[1] == "query"):
+        if top in without:
             continue
         name, split = _named(file, known), None
         if not name:
             name = os.path.basename(os.path.dirname(file))
             split = next((split for split in SPLITS if top in FILES[split]), None)
-        of_split = members.setdefault((split, role), ([], []))
+        of_split = members.setdefault(split, ([], []))
         of_split[0].append(file)
         of_split[1].append(name)
-    return [
-        _of_files("folders of pictures", split, *members[split, role], role=role)
-        for split in (None, *SPLITS)
-        for role in (None, "support", "query")
-        if (split, role) in members
-    ]
+    return [_of_files("folders of pictures", split, *members[split]) for split in (None, *SPLITS) if split in members]
 
 
 def _named(file: str, known: Mapping[str, Split]) -> str:

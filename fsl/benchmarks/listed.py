@@ -45,23 +45,6 @@ def class_lists(name: str) -> Classes:
 
 
 @dataclass(frozen=True)
-class Listing:
-    """The pictures of a split that are present, complete or not. They are not decoded yet.
-
-    Attributes:
-        pictures: the N pictures, sorted by class, and within a class by file.
-        labels: (N,) int64 labels 0..K-1; a class may have no picture.
-        class_names: K names.
-        support: (N,) bool, whether the authors divide the novel pictures and this one is support.
-    """
-
-    pictures: EncodedPictures
-    labels: NDArray[np.int64]
-    class_names: tuple[str, ...]
-    support: NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
 class ListedBenchmark:
     """Base class of benchmarks with known contents, which each subclass declares.
 
@@ -150,8 +133,8 @@ class ListedBenchmark:
         _sources[key] = str(fingerprint)
         return _sources[key]
 
-    def listing(self, split: Split) -> Listing:
-        """The pictures of a split that are present, complete or not.
+    def listing(self, split: Split) -> Decoded:
+        """The pictures of a split that are present, complete or not; a class may have none.
 
         Classes are recognised by the authors' names. If none occurs, the classes are those of the file or folder named
         after the split.
@@ -162,11 +145,11 @@ class ListedBenchmark:
         places = [place for place in self.places() if place.split in (None, split)]
         holdings = [place.open() for place in places]
         rows = [
-            (number, index, *named, place.split, place.role == "support")
+            (number, index, *named, place.split)
             for number, (place, holding) in enumerate(zip(places, holdings, strict=True))
             for index, named in enumerate(zip(holding.names, holding.classes, strict=True))
         ]
-        found = pd.DataFrame(rows, columns=["holding", "index", "picture", "class_name", "split", "support"])
+        found = pd.DataFrame(rows, columns=["holding", "index", "picture", "class_name", "split"])
         classes, owner = self.classes[split], found["class_name"].map(self.owners())
         listed = bool(classes) and bool(owner.notna().any())
         by_name = found["split"].isna() | listed
@@ -185,7 +168,7 @@ class ListedBenchmark:
             return stored
 
         pictures = EncodedPictures(found["picture"].tolist(), read, self.size, self.fit)
-        return Listing(pictures, found["label"].to_numpy(copy=True), names, found["support"].to_numpy(bool))
+        return Decoded(pictures, found["label"].to_numpy(copy=True), names)
 
     def read(self, split: Split) -> Decoded:
         """The pictures of a split, (N, 3, size, size), sorted by class. Each is decoded on access.
@@ -200,9 +183,9 @@ class ListedBenchmark:
                 f"benchmark {self.name}: {self.root} has {problems[0]}; `transduce data check benchmark={self.name} "
                 f"{setting('root', self.root)}` lists all that is missing or superfluous"
             )
-        return Decoded(listing.pictures, listing.labels, listing.class_names)
+        return listing
 
-    def problems(self, split: Split, listing: Listing) -> list[str]:
+    def problems(self, split: Split, listing: Decoded) -> list[str]:
         """What the pictures of a split have in place of what the authors list, one line each."""
         found = list[str]()
         sizes = np.bincount(listing.labels, minlength=len(listing.class_names)).tolist()

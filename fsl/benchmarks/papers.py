@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from fsl.benchmarks.augmentation import Augmentation
-from fsl.benchmarks.benchmark import Split
+from fsl.benchmarks.benchmark import Decoded, Split
 from fsl.benchmarks.encoded import EncodedPictures, Fit
-from fsl.benchmarks.listed import Classes, ListedBenchmark, Listing, class_lists
+from fsl.benchmarks.listed import Classes, ListedBenchmark, class_lists
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class INat(ListedBenchmark):
         "train.csv, repr.csv and query.csv beside them"
     )
 
-    def listing(self, split: Split) -> Listing:
+    def listing(self, split: Split) -> Decoded:
         """As of every listed benchmark; novel classes have their support first, and validation classes are every tenth
         base class."""
         listed = super().listing("base" if split == "validation" else split)
@@ -154,22 +154,8 @@ class INat(ListedBenchmark):
             return listed
         kept = np.arange(len(listed.class_names)) % 10 == 9
         rows = np.flatnonzero(kept[listed.labels]).tolist()
-        names, read = listed.pictures.names, listed.pictures.read
+        assert isinstance(listed.images, EncodedPictures)
+        names, read = listed.images.names, listed.images.read
         pictures = EncodedPictures([names[row] for row in rows], lambda index: read(rows[index]), self.size)
         class_names = tuple(name for name, is_kept in zip(listed.class_names, kept, strict=True) if is_kept)
-        return Listing(pictures, np.cumsum(kept)[listed.labels[rows]] - 1, class_names, listed.support[rows])
-
-    def problems(self, split: Split, listing: Listing) -> list[str]:
-        """As of every listed benchmark, and differences from the authors' division of the novel pictures."""
-        found = super().problems(split, listing)
-        counts, support = (np.bincount(listing.labels, weights) for weights in (None, listing.support))
-        fifths = np.maximum(counts // 5, 1)
-        wrong = np.flatnonzero((counts > 0) & (support != fifths))
-        if split == "novel" and len(wrong):
-            first = wrong[0]
-            found.append(
-                f"{support[first]:.0f} of the {counts[first]} pictures of class {listing.class_names[first]} in repr, "
-                f"but it should have {fifths[first]} (a fifth, rounded down) there, and the others in query "
-                f"({len(wrong)} classes differ)"
-            )
-        return found
+        return Decoded(pictures, np.cumsum(kept)[listed.labels[rows]] - 1, class_names)

@@ -64,7 +64,7 @@ def survey(benchmark: Benchmark, progress: Progress = quiet) -> Survey:
         try:
             if listed:
                 listing = listed.listing(split)
-                images, labels, classes = listing.pictures, listing.labels, listing.class_names
+                images, labels, classes = listing
                 problems[split] = listed.problems(split, listing)
             else:
                 images, labels, classes = read_split(benchmark, split, progress)

@@ -43,13 +43,10 @@ def per_true_class(
     public iNat script of LaplacianShot (thesis Table 4.3). The graph, the shift and the prototypes then only use
     queries of one class. Inductive strategies are not affected."""
     right = {name: torch.zeros(len(tasks), dtype=torch.float64) for name in labels}
-    asked = torch.zeros(len(tasks), dtype=torch.float64)
     for part, origin in true_class_tasks(tasks):
-        mask = torch.ones_like(part.query_labels) if part.query_mask is None else part.query_mask.long()
-        asked.index_add_(0, origin, mask.sum(1).double())
         for name, predicted in predict({name: strategies[name] for name in labels}, part).items():
-            right[name].index_add_(0, origin, ((predicted == part.query_labels) * mask).sum(1).double())
-    return {name: count / asked for name, count in right.items()}
+            right[name].index_add_(0, origin, (predicted == part.query_labels).mul_(_counted(part)).sum(1).double())
+    return {name: count / _counted(tasks).sum(1) for name, count in right.items()}
 
 
 def directed_with_self(
@@ -59,11 +56,16 @@ def directed_with_self(
     neighbours, of which the point itself is one and then removed; with the unguarded update, which does not minimise an
     objective."""
     predictions = predict({name: on_published_graph(name, strategies[name]) for name in labels}, tasks)
-    truth = tasks.query_labels
-    mask = torch.ones_like(truth) if tasks.query_mask is None else tasks.query_mask.long()
+    counted = _counted(tasks)
     return {
-        name: ((predicted == truth) * mask).sum(1).double() / mask.sum(1) for name, predicted in predictions.items()
+        name: (predicted == tasks.query_labels).mul_(counted).sum(1).double() / counted.sum(1)
+        for name, predicted in predictions.items()
     }
+
+
+def _counted(tasks: Tasks) -> Tensor:
+    """(B, Q) bool, False for padded queries."""
+    return torch.ones_like(tasks.query, dtype=torch.bool) if tasks.query_mask is None else tasks.query_mask
 
 
 AUDITS: Mapping[str, Audit] = {
@@ -131,32 +133,23 @@ def best_permutation_accuracy(predicted: Tensor, labels: Tensor, way: int, query
 
 
 def true_class_tasks(tasks: Tasks) -> Iterator[tuple[Tasks, Tensor]]:
-    """Tasks with the queries of one true class each, and the indices of their original tasks.
-
-    The tasks are grouped by similar size. No group is larger than the B original tasks, so that strategies need no more
-    memory than for these.
-    """
-    truth = tasks.query_labels if tasks.query_mask is None else tasks.query_labels.where(tasks.query_mask, tasks.way)
-    order = truth.argsort(dim=1, stable=True)  # the queries of class 0, those of class 1, ..., padding
-    keys = truth + torch.arange(len(tasks))[:, None] * (tasks.way + 1)
-    counts = torch.bincount(keys.flatten(), minlength=len(tasks) * (tasks.way + 1)).reshape(len(tasks), -1)[:, :-1]
-    starts = counts.cumsum(1) - counts
-    origin, label = counts.nonzero(as_tuple=True)
-    by_size = counts[origin, label].argsort(stable=True)
-    size, support = int(counts.max()), tasks.support.shape[1]
-    at_once = max(1, len(tasks) * (support + tasks.query.shape[1]) // (support + size))
-    for chosen in torch.split(by_size, at_once):
-        task, one = origin[chosen], label[chosen]
-        count = counts[task, one]
-        places = torch.arange(int(count.max()))
-        mask = places < count[:, None]
-        rows = order[task[:, None], starts[task, one][:, None] + places.where(mask, 0)]
+    """Class by class, the tasks with only their queries of this true class, and the indices of their original tasks;
+    without tasks that have no such query."""
+    counted = _counted(tasks)
+    for label in range(tasks.way):
+        own = (tasks.query_labels == label) & counted
+        origin = own.any(dim=1).nonzero()[:, 0]
+        if not len(origin):
+            continue
+        counts = own[origin].sum(dim=1, keepdim=True)
+        places = own[origin].byte().argsort(dim=1, descending=True, stable=True)[:, : int(counts.max())]
+        mask = torch.arange(places.shape[1]) < counts
         yield (
             dataclasses.replace(
-                tasks[task],
-                query=tasks.query[task[:, None], rows],
-                query_labels=one[:, None].expand_as(rows),
-                query_mask=None if mask.all() else mask,
+                tasks[origin],
+                query=tasks.query[origin].gather(1, places),
+                query_labels=torch.full_like(places, label),
+                query_mask=None if bool(mask.all()) else mask,
             ),
-            task,
+            origin,
         )

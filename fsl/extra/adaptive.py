@@ -42,9 +42,9 @@ class Adaptive(Method):
 
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
+    occupancy: ClassVar[float] = 0.45
+    confidence: ClassVar[float] = 0.4
 
-    occupancy: Annotated[float, AtLeast(0)] = 0.45
-    confidence: Annotated[float, AtLeast(0)] = 0.4
     text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def predict(self, episodes: Episodes) -> Predictions:

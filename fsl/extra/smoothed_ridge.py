@@ -78,7 +78,6 @@ class SmoothedRidge(Method):
 
     Attributes:
         transform: per-feature transform before the features are centred.
-        neighbours: k of the kNN graph, without the point itself.
         smoothing: a, below 1; 0 is ridge regression on the features themselves. None: chosen from 0, 0.5, 0.9, 0.98.
         penalty: weight of the squared coefficients, for features of mean squared norm 1. None: chosen from 0.01 to 3.
         text_weight: weight of the logarithm of the smoothed class probabilities by class names; no effect without class

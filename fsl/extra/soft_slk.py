@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast
+from clustering.foundation.parameters import AtLeast
 from clustering.graphs.neighbourhood import neighbour_graph
 from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
@@ -56,28 +56,24 @@ class SoftSLK(Method):
     docs/methods/strategies.md.
 
     Attributes:
-        transform: per-feature transform.
         beta: factor of the squared distances.
         support_weight: weight of a support point in the means, relative to a query. Smaller values gain more on
             balanced queries, and lose more on others.
         weight: lambda of the Laplacian term; it multiplies the sum over neighbours.
-        neighbours: k of the kNN graph, without the point itself.
-        shrinkage: strength of the shrinkage of the proportions; 0 disables it. Above 1, balanced queries gain and
+        shrinkage: strength of the shrinkage of the proportions. Above 1, balanced queries gain and
             others lose.
-        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names.
         proportions: class proportions of the queries, see `fsl.strategies.shared.proportions`, in place of p; None:
             estimated as above.
     """
 
     text: ClassVar[TextUse] = "optional"
+    beta: ClassVar[float] = 65.0
+    support_weight: ClassVar[float] = 3.0
+    shrinkage: ClassVar[float] = 0.75
 
     transform: Transform = "CL2N"
-    beta: Annotated[float, Above(0)] = 65.0
-    support_weight: Annotated[float, Above(0)] = 3.0
     weight: Annotated[float, AtLeast(0)] = 1.0
     neighbours: Annotated[int, AtLeast(1)] = 3
-    shrinkage: Annotated[float, AtLeast(0)] = 0.75
     text_weight: Annotated[float, AtLeast(0)] = 1.0
     proportions: Proportions = None
 
@@ -97,23 +93,19 @@ class SoftSLK(Method):
             tolerance=TOLERANCE,
             trace=True,
         )
-        assignments = descent.assignments
-        held_rounds = ROUNDS if self.shrinkage or self.proportions is not None else 0
-        if held_rounds:
-            queries = episodes.valid[:, first:].to(episodes.dtype)
-            if self.proportions is None:
-                sure = torch.softmax(
-                    -_CALIBRATED * terms[0].value_and_gradient(assignments)[1][:, first:] - cost[:, first:], dim=2
-                )
-                proportions = shrunk_proportions(assignments[:, first:], sure, queries, self.shrinkage)
-            else:
-                proportions = class_shares(self.proportions, episodes)
-            scales: Tensor | None = None
-            for _ in range(held_rounds):
-                slopes = cost + torch.stack([term.value_and_gradient(assignments)[1] for term in terms]).sum(0)
-                held = sinkhorn(-slopes[:, first:], queries, proportions, start=scales, tolerance=1e-4, max_rounds=100)
-                assignments, scales = torch.cat([assignments[:, :first], held.assignments], 1), held.log_scales
-        return Predictions(assignments[:, first:], descent.iterations + held_rounds, descent.trace)
+        assignments, queries = descent.assignments, episodes.valid[:, first:].to(episodes.dtype)
+        if self.proportions is None:
+            slopes = terms[0].value_and_gradient(assignments)[1]
+            sure = torch.softmax(-_CALIBRATED * slopes[:, first:] - cost[:, first:], dim=2)
+            proportions = shrunk_proportions(assignments[:, first:], sure, queries, self.shrinkage)
+        else:
+            proportions = class_shares(self.proportions, episodes)
+        scales: Tensor | None = None
+        for _ in range(ROUNDS):
+            slopes = cost + torch.stack([term.value_and_gradient(assignments)[1] for term in terms]).sum(0)
+            held = sinkhorn(-slopes[:, first:], queries, proportions, start=scales, tolerance=1e-4, max_rounds=100)
+            assignments, scales = torch.cat([assignments[:, :first], held.assignments], 1), held.log_scales
+        return Predictions(assignments[:, first:], descent.iterations + ROUNDS, descent.trace)
 
     def _terms(self, episodes: Episodes) -> list[Term]:
         """The terms of the objective divided by T, so that the entropy has weight 1."""

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast
+from clustering.foundation.parameters import AtLeast
 from clustering.graphs.neighbourhood import neighbour_graph
 from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
@@ -51,18 +51,17 @@ class TextMixture(Method):
         concentration: concentration of the Dirichlet prior of the class proportions; larger values give more equal
             proportions.
         weight: lambda of the Laplacian term; it multiplies the sum over neighbours.
-        neighbours: k of the kNN graph, without the point itself.
     """
 
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
+    anchor_weight: ClassVar[float] = 1.0
+    beta: ClassVar[float] = 50.0
+    concentration: ClassVar[float] = 2.0
+    weight: ClassVar[float] = 1.0
+    neighbours: ClassVar[int] = 3
 
     text_weight: Annotated[float, AtLeast(0)] = 1.0
-    anchor_weight: Annotated[float, Above(0)] = 1.0
-    beta: Annotated[float, Above(0)] = 50.0
-    concentration: Annotated[float, Above(0)] = 2.0
-    weight: Annotated[float, AtLeast(0)] = 1.0
-    neighbours: Annotated[int, AtLeast(1)] = 3
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective after each step."""
@@ -73,15 +72,14 @@ class TextMixture(Method):
         counted = episodes.valid.to(episodes.dtype)[:, None]
         queries = counted.clone()
         queries[:, :, :first] = 0
+        valid = None if bool(episodes.valid.all()) else episodes.valid
         terms: list[Term] = [
             Scatter(_with_anchors(episodes), anchors.expand(len(labelled), -1, -1), counted, self.beta),
             MixtureEvidence(
                 labelled, queries, self.concentration, prior=0.0, dimensions=min(ways - 1, LARGEST_DIMENSIONS)
             ),
+            Laplacian(neighbour_graph(episodes.points, self.neighbours, valid=valid), self.weight),
         ]
-        if self.weight > 0:
-            valid = None if bool(episodes.valid.all()) else episodes.valid
-            terms.append(Laplacian(neighbour_graph(episodes.points, self.neighbours, valid=valid), self.weight))
         start = torch.cat([episodes.support_one_hot, torch.softmax(episodes.log_prior, dim=2)], dim=1)
         cost = torch.zeros_like(start)
         cost[:, first:] = episodes.with_text(cost[:, first:], self.text_weight)

@@ -1,4 +1,8 @@
-"""Choice of features, labels and class names among the arrays of a file, or the columns of a table."""
+"""Features, labels and class names among the arrays of a file, or the columns of a table.
+
+What is not obvious is asked for: features are the array `features`, or the only one of shape (N, D); in a table, the
+only column of lists, or all columns if all are floats. Labels are called `labels` or `label`.
+"""
 
 import contextlib
 import re
@@ -24,23 +28,19 @@ from clustering.files.arrays import (
 )
 from clustering.foundation.errors import InputError, unknown
 
-FEATURES = ("features", "feats", "feature", "embeddings", "images", "x", "X", "data")
-LABELS = ("labels", "label", "targets", "target", "y", "Y")
-TEXT = ("text", "text_features", "text_embeddings")
-NAMES = ("class_names", "class_name", "classes", "class", "names", "name")
-NOT_FEATURES = frozenset((*LABELS, *TEXT, *NAMES, "base_mean", "logit_scale", "prompts"))
+FEATURES = ("features",)
+LABELS = ("labels", "label")
+NAMES = ("class_names", "class_name", "name")
+NOT_FEATURES = frozenset((*LABELS, *NAMES, "text", "base_mean", "logit_scale", "prompts"))
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def read_features(path: str | Path, column: str | None = None, *, option: str = "column") -> NDArray[Any]:
-    """(N, D) features of pictures or texts of a file, in their stored precision.
-
-    The file has one array; or an array called `features` or by a similar name (`FEATURES`, `TEXT`), or only one array
-    of shape (N, D). In a Parquet file, the features are a column of lists, or all columns of floats.
+    """(N, D) features of pictures or texts of a file, in their stored precision; `text`, if a file has no others.
 
     Args:
         path: .npy, .npz, .pt, .pth, .safetensors or .parquet.
-        column: name of the array or column; for columns of numbers a pattern, such as "emb_*". None: as above.
+        column: name of the array or column; for columns of numbers a pattern, such as "emb_*". None: see the module.
         option: how a user gives `column`, for messages.
 
     Raises:
@@ -49,8 +49,7 @@ def read_features(path: str | Path, column: str | None = None, *, option: str = 
     """
     with _at(Path(path)):
         arrays = open_arrays(path)
-        labels = [name for name, kind in arrays.kinds.items() if arrays.table and name in LABELS and kind.letter != "f"]
-        return pick_features(arrays, (*FEATURES, *TEXT), column, option, labels)
+        return pick_features(arrays, (*FEATURES, "text"), column, option, label_name(arrays, LABELS, None, option))
 
 
 def read_labels(path: str | Path, column: str | None = None, *, option: str = "label_column") -> NDArray[Any]:
@@ -58,7 +57,7 @@ def read_labels(path: str | Path, column: str | None = None, *, option: str = "l
 
     Args:
         path: as in `read_features`, or text: .txt with one label a line, or .csv.
-        column: name of the array or column. None: a file with one array or column, or `labels` or a similar name.
+        column: name of the array or column. None: the only one, or `labels` or `label`.
         option: how a user gives `column`, for messages.
 
     Raises:
@@ -74,19 +73,15 @@ def read_labels(path: str | Path, column: str | None = None, *, option: str = "l
 
 
 def read_class_names(path: str | Path) -> tuple[str, ...]:
-    """The class names of a file, one a line in .txt, in a column of a .csv, or in an array of text.
+    """The class names of a file of text, one a line in .txt, or in a column of a .csv.
 
     Raises:
         InputError: the file cannot be read, or has no names.
     """
     path = Path(path)
-    if path.suffix.lower() in words.ENDINGS:
-        return tuple(words.read_words(path, NAMES))
-    with _at(path):
-        names = pick_labels(open_arrays(path), NAMES, None, "class_names")
-        if names.ndim != 1 or names.dtype.kind not in "SU" or not len(names):
-            raise InputError("contains no array of class names; write them to a .txt, one a line")
-    return tuple(decoded(names).tolist())
+    if path.suffix.lower() not in words.ENDINGS:
+        raise InputError(f"{path}: class names are read from {', '.join(words.ENDINGS)}; write them to a .txt")
+    return tuple(words.read_words(path, NAMES))
 
 
 def as_features(values: Any, column: str | None = None, name: str = "features") -> NDArray[Any]:
@@ -96,7 +91,7 @@ def as_features(values: Any, column: str | None = None, name: str = "features") 
         InputError: as in `read_features`.
     """
     with _at(name):
-        return pick_features(named_arrays(values), (*FEATURES, *TEXT), column, "column")
+        return pick_features(named_arrays(values), FEATURES, column, "column")
 
 
 def as_features_and_labels(
@@ -113,7 +108,7 @@ def as_features_and_labels(
     with _at("features"):
         arrays = named_arrays(values)
         name = label_name(arrays, LABELS, label_column, "label_column") if arrays.table else None
-        rows = pick_features(arrays, FEATURES, column, "column", () if name is None else (name,))
+        rows = pick_features(arrays, FEATURES, column, "column", name)
         return rows, None if name is None else arrays.read([name])[name]
 
 
@@ -147,8 +142,7 @@ def as_labels(values: Any, name: str = "labels") -> NDArray[Any]:
             return labels
         items = [item.item() if isinstance(item, np.generic) else item for item in labels.ravel().tolist()]
         kinds = {type(item) for item in items}
-        numbers = kinds <= {bool, int, float} and all(item == item for item in items)
-        if kinds != {str} and not numbers:
+        if kinds != {str} and not (kinds <= {bool, int, float} and all(item == item for item in items)):
             odd = next((place for place, item in enumerate(items) if not isinstance(item, (str, int))), 0)
             raise InputError(f"must be integers or strings, all of one type, unlike {items[odd]!r} in row {odd}")
         return np.array(items).reshape(labels.shape)
@@ -196,16 +190,16 @@ def of_mapping(arrays: dict[str, NDArray[Any]]) -> NamedArrays:
 
 
 def pick_features(
-    arrays: NamedArrays, known: Sequence[str], column: str | None, option: str, labels: Sequence[str] = ()
+    arrays: NamedArrays, known: Sequence[str], column: str | None, option: str, label: str | None = None
 ) -> NDArray[Any]:
     """(N, D) features among arrays.
 
     Args:
         arrays: the arrays.
         known: names of features; the first that exists is used.
-        column: name or pattern; None: by name, see `read_features`.
+        column: name or pattern; None: see the module.
         option: how a user gives `column`, for messages.
-        labels: columns of labels, which are no features.
+        label: column of labels, which are no features.
 
     Raises:
         InputError: no array, or several, could be meant, or it does not contain numbers of shape (N, D).
@@ -216,12 +210,12 @@ def pick_features(
         if not names:
             raise _unknown(arrays, column, option)
     else:
-        fits = (name for name in ("", *known) if name in kinds and not (arrays.table and len(kinds[name].shape) != 2))
-        others = {*labels, *arrays.index, *(() if arrays.table else NOT_FEATURES)}
-        numbers = {name: kind for name, kind in kinds.items() if kind.letter in "fiu" and name not in others}
-        matrices = [name for name, kind in numbers.items() if len(kind.shape) == 2]
-        vectors = [name for name, kind in numbers.items() if len(kind.shape) == 1 and arrays.table]
-        names = list(fits)[:1] or matrices or (vectors if all(kinds[name].letter == "f" for name in vectors) else [])
+        others = {label, *arrays.index, *(() if arrays.table else NOT_FEATURES)}
+        numbers = [name for name, kind in kinds.items() if kind.letter in "fiu" and name not in others]
+        matrices = [name for name in numbers if len(kinds[name].shape) == 2]
+        floats = numbers if arrays.table and all(kinds[name].letter == "f" for name in numbers) else []
+        named = [name for name in ("", *known) if name in (matrices if arrays.table and name else kinds)]
+        names = named[:1] or matrices or floats
         if not names or (len(names) > 1 and names == matrices):
             raise InputError(
                 f"contains {listed(arrays)}; which are the features? Choose an array or column of lists with "
@@ -258,16 +252,10 @@ def pick_labels(arrays: NamedArrays, known: Sequence[str], column: str | None, o
 
 
 def label_name(arrays: NamedArrays, known: Sequence[str], column: str | None, option: str) -> str | None:
-    """Name of the labels among arrays; None if there are none.
-
-    Args:
-        arrays: the arrays.
-        known: names of labels. In a table, only one of them may exist.
-        column: name of the labels; None: by name.
-        option: how a user gives `column`, for messages.
+    """Name of the labels among arrays: `column`, or the first known one; None if there are none.
 
     Raises:
-        InputError: the column does not exist, or several could be meant.
+        InputError: the column does not exist, or several columns could be meant; the message names `option`.
     """
     if column is not None and column not in arrays.kinds:
         raise _unknown(arrays, column, option)

@@ -7,25 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from numpy.typing import ArrayLike
-from torch import Tensor, nn
+from torch import Tensor
 
 from clustering.files.tensors import read_tensors, write_tensors
-from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
-from clustering.foundation.progress import Progress, quiet
 from fsl.episodes import LOGIT_SCALE
 from fsl.evaluation.closed_splits import check_open
 from fsl.features.arrays import as_features, as_features_and_labels, as_vector
-from fsl.features.conforming import Interpolation, network_input
 from fsl.features.conversion import converted
-from fsl.machine import resolve_device
-
-if TYPE_CHECKING:
-    from fsl.benchmarks.images import ImageSet
 
 FORMAT = "transduce features 1"
 TENSORS = ("features", "labels", "base_mean", "told", "text")
@@ -217,68 +210,3 @@ def _check(bank: FeatureBank) -> None:
         if not finite.all():
             row = start + int((~finite).nonzero()[0])
             raise InputError(f"feature bank: NaN or infinite values in features, or too large to be squared: row {row}")
-
-
-def extract(
-    backbone: nn.Module,
-    images: "ImageSet",
-    *,
-    mean: Sequence[float],
-    std: Sequence[float],
-    size: int | None = None,
-    interpolation: Interpolation = "bilinear",
-    crop_pct: float | None = None,
-    batch_size: int | None = None,
-    device: str = "auto",
-    progress: Progress = quiet,
-) -> Tensor:
-    """Extract the features of all images with the deterministic test-time transform, see `network_input`.
-
-    Args:
-        backbone: maps (N, C, H, W) to (N, D); moved to the device, and returned to its previous mode.
-        images: N images.
-        mean, std, size, interpolation, crop_pct: preprocessing, see `network_input`; size None: that of the images.
-        batch_size: images per batch; None: chosen for the device, see `suitable_batch`.
-        device: "auto", "cpu", "cuda", "cuda:N".
-
-    Returns:
-        (N, D) float32 features on the CPU.
-    """
-    place, side = resolve_device(device), size or images.images.shape[-1]
-    if not len(images.labels):
-        raise InputError("no images to extract features from")
-    training = backbone.training
-    backbone.to(place, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
-
-    def work(batch: Tensor) -> Tensor:
-        return forward(backbone, network_input(batch.to(place), mean, std, side, interpolation, crop_pct))
-
-    batches = torch.split(images.images, batch_size or suitable_batch(place, len(mean) * side**2))
-    parts = on_each_core(work, batches) if place.type == "cpu" else ((batch, work(batch)) for batch in batches)
-    features, filled = torch.empty(0), 0
-    try:
-        with progress.track("extracting features", len(images.labels)) as advance:
-            for _, part in parts:
-                if not filled:
-                    features = torch.empty(len(images.labels), part.shape[1])
-                features[filled : filled + len(part)] = part
-                filled += len(part)
-                advance(len(part))
-    finally:
-        backbone.train(training)
-    return features
-
-
-def forward(network: nn.Module, shown: Tensor) -> Tensor:
-    """(N, D) float32 features on the CPU, of the network's input on its device."""
-    with torch.inference_mode():
-        features: Tensor = network(shown)
-        return features.float().cpu()
-
-
-def suitable_batch(place: torch.device, numbers: int) -> int:
-    """Batch size for images of `numbers` values each. On a CPU, the activations of a batch fit in a core's cache."""
-    if place.type != "cpu":
-        return max(1, min(512, (1 << 25) // numbers))
-    at_once = min(1 << 19, (1 << 23) // torch.get_num_threads())
-    return max(1, min(512, at_once // numbers))

@@ -61,30 +61,26 @@ def _numbered(
         if len(wrong):
             raise InputError(f"labels must be integers or strings, but one is {wrong[0]}; remove rows without a label")
         values = values.astype(np.int64)
-    if names is None and texts is not None:
-        names = tuple(map(str, range(texts)))
-    if names is None:
+    if names is None and texts is None:
         names = tuple(map(str, values.tolist()))
     else:
+        names = tuple(map(str, range(texts or 0))) if names is None else names
         if values.dtype.kind == "U":
-            numbers = {name: number for number, name in enumerate(names)}
-            strange = next((label for label in values.tolist() if label not in numbers), None)
+            strange = next((label for label in values.tolist() if label not in names), None)
             if strange is not None:
                 raise InputError(
                     f"labels must be class names, or their numbers from 0: {unknown('label', strange, names)}"
                 )
-            values = np.array([numbers[label] for label in values.tolist()])
-        values = values.astype(np.int64)
+            values = np.array([names.index(label) for label in values.tolist()])
         if values.min() < 0 or values.max() >= len(names):
             raise InputError(
                 f"labels run from {values.min()} to {values.max()}, but there are {len(names)} class names, whose "
                 "numbers begin at 0; give one name per class"
             )
-        if texts is not None:
-            labels = values[labels]
-        else:  # without the classes that have no images
-            kept, places = np.unique(values, return_inverse=True)
-            labels, names = places[labels], tuple(names[number] for number in kept)
+        labels = values.astype(np.int64)[labels]
+        if texts is None:  # without the classes that have no images
+            kept, labels = np.unique(labels, return_inverse=True)
+            names = tuple(names[number] for number in kept)
     duplicate = next((name for name in names if names.count(name) > 1), None) if len({*names}) < len(names) else None
     if duplicate is not None:
         raise InputError(f"two classes are called {duplicate!r}; use distinct names, or the same label for both")

@@ -15,7 +15,6 @@ from fsl.benchmarks.benchmark import Split
 from fsl.features.arrays import (
     FEATURES,
     LABELS,
-    TEXT,
     decoded,
     label_name,
     listed,
@@ -70,8 +69,9 @@ def import_features(
         text_features: file of the (K, D) features of the class names, see `read_features`.
         classes: file of the class names, see `read_class_names`.
         logit_scale: factor of the cosines between images and class names; None: that of `path`, or else 100.
-        column, label_column, text_column: names of the arrays or columns of features, labels and text; None: chosen by
-            name, see `fsl.features.arrays`. For columns of numbers `column` may be a pattern, such as "emb_*".
+        column, label_column, text_column: names of the arrays or columns of features, labels and text; None: those of
+            these names, or the only ones, see `fsl.features.arrays`. For columns of numbers `column` may be a pattern,
+            such as "emb_*".
         prompt: number of a prompt of `text_by_prompt`, from 0, which replaces `text`; None: `text`.
 
     Raises:
@@ -129,7 +129,7 @@ def _given(
     """
     features_known, labels_known = ((*(f"{name}_{split}" for name in names), *names) for names in (FEATURES, LABELS))
     label = label_name(arrays, labels_known, label_column if labelled else None, "label_column")
-    features = pick_features(arrays, features_known, column, "column", () if label is None else (label,))
+    features = pick_features(arrays, features_known, column, "column", label)
     if label is None and labelled:
         raise InputError(
             f"contains {listed(arrays)}, but no labels; call an array or column labels, choose one with "
@@ -137,8 +137,7 @@ def _given(
         )
     names = {"labels": label}
     if not arrays.table:  # the other columns of a table describe pictures, not classes
-        names |= {name: name for name in ("class_names", "base_mean", "logit_scale")}
-        names["text"] = next((name for name in TEXT if name in arrays.kinds), None)
+        names |= {name: name for name in ("class_names", "text", "base_mean", "logit_scale")}
     found = {argument: name for argument, name in names.items() if name is not None and name in arrays.kinds}
     values = arrays.read(list(found.values()))
     given: dict[str, Any] = {argument: values[name] for argument, name in found.items()}
@@ -171,11 +170,7 @@ def _of_pickle(content: Any) -> tuple[str, NamedArrays]:
         return "SimpleShot", of_mapping({**_by_class(content[2]), "base_mean": np.asarray(content[0])})
     if not isinstance(content, Mapping) or not content:
         raise ValueError(f"it holds a {type(content).__name__}")
-    # if all values have rows of the same length, a key such as "x" is the name of a class
-    rows = [value for value in content.values() if isinstance(value, (list, tuple)) or np.ndim(value)]
-    widths = {np.shape(value[0]) for value in rows if len(value)}
-    only_classes = 1 < len(rows) == len(content) and len(widths) == 1 and len(next(iter(widths))) == 1
-    if any(name in content for name in FEATURES) and not only_classes:
+    if "features" in content:
         return "pickle", of_mapping({str(name): np.asarray(value) for name, value in content.items()})
     return "features by class", of_mapping(_by_class(content))
 

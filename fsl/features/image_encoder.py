@@ -22,10 +22,10 @@ from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.progress import Progress, quiet
 from clustering.lengths import unit_rows
 from fsl.backbones.names import PACKAGED
-from fsl.benchmarks import BENCHMARKS
-from fsl.benchmarks.encoded import open_rgb, read_bytes, squared
-from fsl.features.bank import forward, suitable_batch
+from fsl.benchmarks.encoded import open_rgb, squared
+from fsl.benchmarks.layouts import read_bytes
 from fsl.features.conforming import network_input
+from fsl.features.pictures import forward, suitable_batch
 from fsl.features.prompts import PROMPTS, texts_of
 from fsl.machine import resolve_device
 from fsl.weights.checkpoints import load_backbone
@@ -265,7 +265,7 @@ def _read(picture: Picture, index: int, size: int) -> Image.Image:
 
 
 def _of_checkpoint(path: Path) -> tuple[nn.Module, Look, str]:
-    """The network of a checkpoint, its input format, from the header or from the benchmark it names, and its name."""
+    """The network of a checkpoint, its input format and its name."""
     if not path.is_file():
         raise InputError(
             f"{path}: no such checkpoint; give a file, {PREFIX}NAME for a network of timm, or {OPEN_CLIP}NAME"
@@ -276,14 +276,5 @@ def _of_checkpoint(path: Path) -> tuple[nn.Module, Look, str]:
             "backbone=NAME benchmark=NAME"
         )
     network = load_backbone(path)
-    channels, size, details = (getattr(network, key) for key in ("channels", "size", "about"))
-    if "mean" in details and "std" in details:
-        return network, Look(channels, size, details["mean"], details["std"]), path.name
-    named = details.get("benchmark") if isinstance(details, dict) else None
-    if named not in BENCHMARKS.names():  # a file must not choose which module is imported
-        raise InputError(
-            f"{path}: does not contain the normalisation of its training images; create it again with "
-            "transduce import checkpoint FILE backbone=NAME benchmark=NAME"
-        )
-    kind = BENCHMARKS.load(named)
-    return network, Look(channels, size, kind.mean, kind.std), path.name
+    channels, size, about = (getattr(network, key) for key in ("channels", "size", "about"))
+    return network, Look(channels, size, about["mean"], about["std"]), path.name

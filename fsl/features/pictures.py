@@ -1,12 +1,15 @@
-"""Images of a split with the network that extracts their features, for strategies that train the network."""
+"""Images of a split with the network that extracts their features."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
+from clustering.foundation.progress import Progress, quiet
 from fsl.features.conforming import Interpolation, network_input
+from fsl.machine import resolve_device
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +22,7 @@ class Pictures:
         mean, std, size, interpolation, crop_pct: preprocessing, see `network_input`.
 
     Raises:
-        InputError: `images` has a wrong dtype or shape.
+        InputError: there are no images, or they have a wrong dtype or shape.
     """
 
     images: Tensor
@@ -31,15 +34,45 @@ class Pictures:
     crop_pct: float | None = None
 
     def __post_init__(self) -> None:
-        if self.images.dim() != 4 or self.images.dtype != torch.uint8:
+        if self.images.dim() != 4 or self.images.dtype != torch.uint8 or not len(self.images):
             raise InputError(
-                f"images must be uint8 of shape (N, C, H, W), not {self.images.dtype} of shape "
+                f"images must be uint8 of shape (N, C, H, W), at least one, not {self.images.dtype} of shape "
                 f"{tuple(self.images.shape)}"
             )
 
     def shown(self, rows: Tensor, device: torch.device) -> Tensor:
         """(n, len(mean), size, size) network inputs of these rows, with the preprocessing of feature extraction."""
-        images = self.images[rows.to(self.images.device)].to(device)
+        return self._input(self.images[rows.to(self.images.device)].to(device))
+
+    def features(self, device: str = "auto", progress: Progress = quiet) -> Tensor:
+        """(N, D) float32 features on the CPU. The network is moved to the device, and returned to its previous mode.
+
+        Args:
+            device: "auto", "cpu", "cuda", "cuda:N".
+            progress: shows progress.
+        """
+        place, training = resolve_device(device), self.network.training
+        self.network.to(place, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+
+        def work(batch: Tensor) -> Tensor:
+            return forward(self.network, self._input(batch.to(place)))
+
+        batches = torch.split(self.images, suitable_batch(place, len(self.mean) * self.size**2))
+        parts = on_each_core(work, batches) if place.type == "cpu" else ((batch, work(batch)) for batch in batches)
+        features, filled = torch.empty(0), 0
+        try:
+            with progress.track("extracting features", len(self.images)) as advance:
+                for _, part in parts:
+                    if not filled:
+                        features = torch.empty(len(self.images), part.shape[1])
+                    features[filled : filled + len(part)] = part
+                    filled += len(part)
+                    advance(len(part))
+        finally:
+            self.network.train(training)
+        return features
+
+    def _input(self, images: Tensor) -> Tensor:
         return network_input(images, self.mean, self.std, self.size, self.interpolation, self.crop_pct)
 
 
@@ -54,3 +87,18 @@ class TaskPictures:
 
     pictures: Pictures
     rows: Tensor
+
+
+def forward(network: nn.Module, shown: Tensor) -> Tensor:
+    """(N, D) float32 features on the CPU, of the network's input on its device."""
+    with torch.inference_mode():
+        features: Tensor = network(shown)
+        return features.float().cpu()
+
+
+def suitable_batch(place: torch.device, numbers: int) -> int:
+    """Batch size for images of `numbers` values each. On a CPU, the activations of a batch fit in a core's cache."""
+    if place.type != "cpu":
+        return max(1, min(512, (1 << 25) // numbers))
+    at_once = min(1 << 19, (1 << 23) // torch.get_num_threads())
+    return max(1, min(512, at_once // numbers))

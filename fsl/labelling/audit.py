@@ -22,13 +22,13 @@ rules:
   `estimated_accuracy` subtracts it.
 """
 
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln
+from scipy.stats import hypergeom
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
@@ -101,33 +101,19 @@ def estimated_accuracy(
 @lru_cache(maxsize=4096)
 def _limits(count: int, size: int, population: int, confidence: float) -> tuple[int, int]:
     """Fewest and most right predictions in the population that are not rejected."""
-    least, most = count, population - (size - count)
-    rejected = (1 - confidence) / 2 + 1e-9  # a tie is rejected, whatever its rounding
-    low = _first(least, most, lambda total: 1 - _below(count, size, total, population) > rejected)
     # The test of the upper limit is that of the lower one for the number of wrong predictions.
-    wrong = size - count
-    high = population - _first(
-        wrong, population - count, lambda total: 1 - _below(wrong, size, total, population) > rejected
+    return _fewest(count, size, population, confidence), population - _fewest(
+        size - count, size, population, confidence
     )
-    return low, high
 
 
-def _first(low: int, high: int, accepted: Any) -> int:
-    """The smallest integer in [low, high] that is accepted, if all after it are as well and `high` is."""
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if accepted(middle) else (middle + 1, high)
-    return low
+def _fewest(count: int, size: int, population: int, confidence: float) -> int:
+    """Smallest number in the population for which a sample of this size with at least `count` is not rejected."""
+    rejected = (1 - confidence) / 2 + 1e-9  # a tie is rejected, whatever its rounding
+    totals = range(count, population - (size - count) + 1)
 
+    def accepted(total: int) -> bool:
+        sampled = hypergeom(population, total, size)
+        return bool(sampled.sf(count) + sampled.pmf(count) / 2 > rejected)
 
-def _below(count: int, size: int, total: int, population: int) -> float:
-    """P(X < count) + P(X = count) / 2 for X right ones in a sample, of `total` right ones in the population."""
-    x = np.arange(count + 1.0)
-    x = x[(size - x <= population - total) & (x <= total)]
-    logs = _log_choose(total, x) + _log_choose(population - total, size - x) - _log_choose(population, size)
-    chances = np.exp(logs)
-    return float(chances.sum() - chances[x == count].sum() / 2)
-
-
-def _log_choose(n: float, k: Any) -> Any:
-    return gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+    return totals[min(bisect_left(totals, True, key=accepted), len(totals) - 1)]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast
+from clustering.foundation.parameters import AtLeast
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.linear_heads import Draw, train
 from fsl.strategies.shared.method import Method, PublishedMethod
@@ -21,25 +21,23 @@ _LENGTH = 1e-5  # added to a feature's length, as in the public code
 class Baseline(Method):
     """Linear classifier P(k | x_q) = softmax_k( <w_k, x_q> + b_k ), trained by cross-entropy on the support features.
 
-    The schedule is the paper's (section 4.2), with dampening and uniform initial weights as in its public code. All
-    tasks use the same random numbers, see `fsl.strategies.shared.linear_heads.Draw`. Training works exactly on the
-    inner products of the support; its cost is quadratic in the size of the support.
+    The schedule is the paper's (section 4.2): mini-batches of 4, step size 0.01 and weight decay 0.001, with
+    dampening and uniform initial weights as in its public code. All tasks use the same random numbers, see
+    `fsl.strategies.shared.linear_heads.Draw`. Training works exactly on the inner products of the support; its cost
+    is quadratic in the size of the support.
 
     Attributes:
         transform: per-feature transform; none in the paper.
-        learning_rate: step size of the gradient descent.
-        weight_decay: weight decay of weights and biases.
-        batch: support examples per step.
         epochs: passes over the support.
         seed: seed of the initial weights and the order of the examples.
     """
 
     transductive: ClassVar[bool] = False
+    learning_rate: ClassVar[float] = 0.01
+    weight_decay: ClassVar[float] = 0.001
+    batch: ClassVar[int] = 4
 
     transform: Transform = "UN"
-    learning_rate: Annotated[float, Above(0)] = 0.01
-    weight_decay: Annotated[float, AtLeast(0)] = 0.001
-    batch: Annotated[int, AtLeast(1)] = 4
     epochs: Annotated[int, AtLeast(1)] = 100
     seed: int = 0
 
@@ -84,19 +82,17 @@ class BaselinePlusPlus(Baseline, PublishedMethod):
 
     Attributes:
         transform: per-feature transform; none in the paper. The cosine does not depend on transforms without centring.
-        scale: factor of the logits; null: 2, or 10 for more than 200 ways (public code).
         For the other fields see `Baseline`.
     """
 
     published: ClassVar[Mapping[str, Any]] = {"transform": "UN"}
 
     transform: Transform = "CL2N"
-    scale: Annotated[float, Above(0)] | None = None
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the iterations are gradient steps."""
         episodes = episodes.transformed(self.transform)
-        scale = self.scale or (2.0 if episodes.way <= 200 else 10.0)
+        scale = 2.0 if episodes.way <= 200 else 10.0  # as in the public code
         draw = Draw.of(episodes, self.seed, self.epochs)
         support, query = _unit(episodes.support), _unit(episodes.query)
         initial, products = draw.products(support), torch.bmm(support, support.mT)

@@ -41,7 +41,6 @@ class BAVARDAGE(Method):
     balanced tasks, as a large `concentration` does.
 
     Attributes:
-        transform: per-feature transform.
         beta: factor of the squared distances, the inverse of the classes' variance; 4 in the public code for its scaled
             features. None is 50 times the square root of the shots, chosen on validation classes of mini-ImageNet
             (Conv-4, Conv-6); with 20 shots the accuracy there was up to 0.7 points below SimpleShot (Conv-6).
@@ -51,17 +50,15 @@ class BAVARDAGE(Method):
         concentration: concentration of the Dirichlet prior; 2 in the public code. Larger values give more equal
             proportions.
         rounds: rounds of the mixture; 5 in the public code.
-        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names.
     """
 
     text: ClassVar[TextUse] = "optional"
+    prior: ClassVar[float] = 1.0
+    concentration: ClassVar[float] = 2.0
+    rounds: ClassVar[int] = 5
 
     transform: Transform = "CL2N"
     beta: Annotated[float, Above(0)] | None = None
-    prior: Annotated[float, Above(0)] = 1.0
-    concentration: Annotated[float, Above(0)] = 2.0
-    rounds: Annotated[int, AtLeast(1)] = 5
     text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def predict(self, episodes: Episodes) -> Predictions:

@@ -11,7 +11,7 @@ import torch
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast, Within
+from clustering.foundation.parameters import AtLeast
 from clustering.optimiser.descent import descend
 from clustering.optimiser.objective import Term
 from clustering.optimiser.terms import ProportionEntropy
@@ -51,18 +51,17 @@ class EMDirichlet(PublishedMethod):
         assignments: "soft", or "hard": one-hot assignments in each round (Hard EM-Dirichlet).
         variant: without support, a cluster keeps the class that it began with; in the "published" variant, clusters are
             matched to classes by the Hungarian method, on their mean q, and alpha is fitted more exactly.
-        rounds: number of rounds; 20 in the public code, 10 with hard assignments.
     """
 
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
     published: ClassVar[Mapping[str, Any]] = {"variant": "published"}
+    sharpness: ClassVar[float] = 30.0
+    rounds: ClassVar[Mapping[str, int]] = {"soft": 20, "hard": 10}
 
-    sharpness: Annotated[float, Above(0)] = 30.0
     weight: Annotated[float, AtLeast(0)] | None = None
     assignments: Literal["soft", "hard"] = "soft"
     variant: Variant = "corrected"
-    rounds: Annotated[int, Within(1, 1000)] = 20
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective after each round."""
@@ -76,7 +75,7 @@ class EMDirichlet(PublishedMethod):
             terms.append(ProportionEntropy(weight, None if valid is None else valid.mT))
         alpha, current = logs.new_ones(len(logs), episodes.way, episodes.way), logs.exp()
         objectives = []
-        for _ in range(self.rounds):
+        for _ in range(self.rounds[self.assignments]):
             counted = current if valid is None else current * valid
             sums = torch.bmm(counted.mT, logs) + labelled
             total = counted.sum(dim=1)[..., None] + mass
@@ -101,7 +100,7 @@ class EMDirichlet(PublishedMethod):
                 current = torch.nn.functional.one_hot(current.argmax(dim=2), episodes.way).to(current.dtype)
         if self.variant == "published" and not bool(episodes.labelled.all()):
             current = torch.where(episodes.labelled, current, _matched(current, logs.exp(), valid))
-        iterations = torch.full((len(logs),), self.rounds, dtype=torch.int64, device=logs.device)
+        iterations = torch.full((len(logs),), len(objectives), dtype=torch.int64, device=logs.device)
         return Predictions(current, iterations, torch.stack(objectives))
 
     def _log_features(self, episodes: Episodes, logs: Tensor) -> Tensor:

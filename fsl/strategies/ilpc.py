@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from clustering.foundation.parameters import Above, AtLeast, Within
+from clustering.foundation.parameters import AtLeast, Within
 from clustering.graphs.dense_graph import nearest
 from clustering.graphs.knn import nearest_neighbours
 from clustering.graphs.propagation import DensePropagation, Propagation, SparsePropagation
@@ -55,14 +55,14 @@ class ILPC(Method):
 
     assumes_balance: ClassVar[bool] = True
     needs: ClassVar[str] = "non-negative features"
+    centring: ClassVar[Centring] = "together"
+    power: ClassVar[float] = 3.0
+    keep: ClassVar[int] = 3
+    steps: ClassVar[int] = 1000
 
     transform: Transform = "PT"
-    centring: Centring = "together"
     neighbours: Annotated[int, AtLeast(1)] = 20
     alpha: Annotated[float, Within(0, 0.9999)] = 0.8
-    power: Annotated[float, Above(0)] = 3.0
-    keep: Annotated[int, AtLeast(1)] = 3
-    steps: Annotated[int, AtLeast(1)] = 1000
     proportions: Proportions = None
 
     def __post_init__(self) -> None:

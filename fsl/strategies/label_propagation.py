@@ -33,7 +33,6 @@ class LabelPropagation(Method):
     tasks with many points solved by conjugate gradients, where scores below 1e-12 count as 0.
 
     Attributes:
-        transform: per-feature transform.
         neighbours: number of neighbours of each point, without the point itself; TPN's 20 include it.
         alpha: weight of the neighbours' labels, below 1; 0.99 in TPN.
         width: width of the kernel, in units of r. At 1 the weights are almost equal, and with alpha near 1 the labels

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above, AtLeast
+from clustering.foundation.parameters import AtLeast
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.neighbourhood import neighbour_graph, similarity_graph
 from clustering.optimiser.descent import descend
@@ -20,6 +20,15 @@ from fsl.transforms import Transform
 
 FEW_SHOTS = 10
 """With this many shots or more, prototypes are not rectified by default."""
+
+Form = Literal["corrected", "published", "alpha_tim", "lata"]
+STEPS: dict[Form, tuple[int, float | None]] = {
+    "corrected": (100, 1e-6),
+    "published": (20, 1e-6),
+    "alpha_tim": (20, 1e-6),
+    "lata": (8, None),
+}
+"""Maximum number of steps, and the relative change of the objective at which a task stops; None: never."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +44,6 @@ class LaplacianShot(PublishedMethod):
     twice the weight of the graph, which its update does not minimise; here the stopping rule uses R.
 
     Attributes:
-        transform: per-feature transform.
         weight: lambda of the update softmax(-a + lambda W Y), >= 0. It multiplies the sum over neighbours, so the
             influence of the graph is weight times neighbours; where that product exceeds 2, the neighbours outvote the
             prototypes. The papers tune it on validation tasks from 0.1 to 1.5, with 2 neighbours besides the query
@@ -45,23 +53,17 @@ class LaplacianShot(PublishedMethod):
         neighbours: k of the kNN graph, without the query itself (Table 4.1 uses 3, including the query).
         graph: symmetrisation of the kNN graph. A "directed" graph, as published, has no objective: its steps are those
             of the papers, without a guard.
-        similarity: weights of the kNN graph: "binary", 0 or 1, or "gaussian", exp(-d^2 / s^2) for neighbours at
-            distance d, with the median s of these distances.
         shift: shift the queries so that their mean equals the support's (section 4.3.4). This assumes equal class
             proportions in both: with Dirichlet proportions it cost 1 to 2 points on mini-ImageNet (Conv-4, Conv-6).
         rectify: use rectified prototypes instead of support means; None: for fewer than 10 shots. With more shots, the
             support means are accurate, and misclassified queries make them worse: on validation classes of
             mini-ImageNet (Conv-4, Conv-6), rectification gained 2.7 to 3.6 points for 1 shot, and lost 0.3 to 1 point
             for 20 shots.
-        temperature: factor of the cosine in the rectification weights.
-        variant: of the rectification: "corrected", or "published", where the prototype of an uncertain class is shorter
-            and support points join their predicted class, see `fsl.strategies.shared.rectification`. "alpha_tim" is the
+        variant: "corrected", or "published": the prototype of an uncertain class is shorter and support points join
+            their predicted class, see `fsl.strategies.shared.rectification`, in at most 20 steps. "alpha_tim" is the
             public code of the alpha-TIM benchmark (Veilleux et al. 2021), which then classifies the queries where they
-            were before the shift.
-        max_iterations: maximum number of steps.
-        tolerance: a task stops if the relative change of the objective is below this value; None: never.
-        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names. None: min(1, 0.1 / n) with n labelled examples per class.
+            were before the shift. "lata" is LaTA: 8 steps on a graph of weights exp(-d^2 / s^2) for neighbours at
+            distance d, with the median s of these distances.
     """
 
     text: ClassVar[TextUse] = "optional"
@@ -70,20 +72,16 @@ class LaplacianShot(PublishedMethod):
         "rectify": True,
         "graph": "directed",
         "variant": "published",
-        "max_iterations": 20,
     }
+    temperature: ClassVar[float] = 10.0
 
     transform: Transform = "CL2N"
     weight: Annotated[float, AtLeast(0)] | None = None
     neighbours: Annotated[int, AtLeast(1)] = 2
     graph: Symmetry = "average"
-    similarity: Literal["binary", "gaussian"] = "binary"
     shift: bool = True
     rectify: bool | None = None
-    temperature: Annotated[float, Above(0)] = 10.0
-    variant: Literal["corrected", "published", "alpha_tim"] = "corrected"
-    max_iterations: Annotated[int, AtLeast(1)] = 100
-    tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
+    variant: Form = "corrected"
     text_weight: Annotated[float, AtLeast(0)] | None = None
 
     @classmethod
@@ -98,7 +96,8 @@ class LaplacianShot(PublishedMethod):
         prototypes = episodes.class_means
         which = episodes.shots < FEW_SHOTS if self.rectify is None else torch.full_like(episodes.shots, self.rectify)
         if bool(which.any()):
-            form: Any = {} if self.variant == "corrected" else {"divisor": "count", "joins": "predicted"}
+            counted = self.variant in ("published", "alpha_tim")
+            form: Any = {"divisor": "count", "joins": "predicted"} if counted else {}
             rectified = rectified_means(episodes, points, temperature=self.temperature, **form)
             prototypes = torch.where(which.bool(), rectified, prototypes)
         if self.variant == "alpha_tim" and self.shift:
@@ -108,8 +107,8 @@ class LaplacianShot(PublishedMethod):
             self._terms(episodes),
             clamp=episodes.padding,
             step="published" if self.graph == "directed" else "monotone",
-            max_iterations=self.max_iterations,
-            tolerance=self.tolerance,
+            max_iterations=STEPS[self.variant][0],
+            tolerance=STEPS[self.variant][1],
             trace=True,
         )
         return Predictions(descent.assignments, descent.iterations, descent.trace)
@@ -134,6 +133,6 @@ class LaplacianShot(PublishedMethod):
     def _query_graph(self, episodes: Episodes) -> Graph:
         """The kNN graph of the queries; it does not depend on the shift."""
         of: Any = {"first": episodes.support_size, "symmetry": self.graph, "valid": episodes.query_mask}
-        if self.similarity == "gaussian":
+        if self.variant == "lata":
             return similarity_graph(episodes.points, self.neighbours, "gaussian", **of)
         return neighbour_graph(episodes.points, self.neighbours, **of)

@@ -3,13 +3,12 @@ Ayed 2024, "LP++: A Surprisingly Strong Linear Probe for Few-Shot CLIP")."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import Within
 from fsl.episodes import Episodes, Predictions, TextUse
 from fsl.strategies.shared.method import PublishedMethod, Variant
 from fsl.transforms import Transform, unit_features
@@ -40,7 +39,6 @@ class LPPlusPlus(PublishedMethod):
     Without labelled examples this is `zero_shot`. Classes without labelled examples have w_k = 0 at the start.
 
     Attributes:
-        iterations: number of steps in w, up to 10,000.
         variant: "corrected" never increases the loss; "published" has the steps of the public code.
     """
 
@@ -48,8 +46,8 @@ class LPPlusPlus(PublishedMethod):
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
     published: ClassVar[Mapping[str, Any]] = {"variant": "published"}
+    iterations: ClassVar[int] = 300
 
-    iterations: Annotated[int, Within(1, 10_000)] = 300
     variant: Variant = "corrected"
 
     def predict(self, episodes: Episodes) -> Predictions:

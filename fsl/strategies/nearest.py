@@ -3,12 +3,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import Above
 from clustering.lengths import unit_rows
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.method import Method
@@ -51,19 +50,17 @@ class Nearest(Method):
 class MatchingNet(Method):
     """Attention over the support examples, without the paper's full context embeddings, which require training.
 
-        P(k | x_q) = sum_{s: y_s = k} softmax_s( temperature cos(x_q, x_s) )
+        P(k | x_q) = sum_{s: y_s = k} softmax_s( cos(x_q, x_s) )
 
     The softmax runs over the examples of all classes, so classes with more shots have higher probabilities.
 
     Attributes:
         transform: per-feature transform; the cosine depends on it only if it centres the features (CL2N).
-        temperature: factor of the cosine, 1 in the paper (eq. 1 and section 2.1.1).
     """
 
     transductive: ClassVar[bool] = False
 
     transform: Transform = "L2N"
-    temperature: Annotated[float, Above(0)] = 1.0
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
@@ -71,7 +68,7 @@ class MatchingNet(Method):
         support = unit_rows(episodes.support)
 
         def head(query: Tensor) -> Tensor:
-            logits = self.temperature * torch.bmm(support, unit_rows(query).mT)
+            logits = torch.bmm(support, unit_rows(query).mT)
             if episodes.support_mask is not None:
                 logits = logits.masked_fill(~episodes.support_mask[..., None], -torch.inf)
             return torch.bmm(episodes.support_one_hot.mT, torch.softmax(logits, dim=1))

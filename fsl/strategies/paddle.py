@@ -55,19 +55,16 @@ class PADDLE(PublishedMethod):
             sharper assignments. With min-max scaling, the squared distances also grow with the number of channels D.
         weight: weight of the entropy of the proportions, times Q: the published lambda divided by the number of
             queries, 75 / 75. 0 is soft K-means.
-        rounds: maximum number of rounds; 100 in the paper, up to 1000 in the public configurations.
-        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names.
     """
 
     text: ClassVar[TextUse] = "optional"
     published: ClassVar[Mapping[str, Any]] = {"transform": "UN", "variant": "published", "beta": 1.0}
+    rounds: ClassVar[Mapping[Variant, int]] = {"corrected": 100, "published": 100}
 
     transform: Transform = "CL2N"
     variant: Variant = "corrected"
     beta: Annotated[float, Above(0)] | None = None
     weight: Annotated[float, AtLeast(0)] = 1.0
-    rounds: Annotated[int, AtLeast(1)] = 100
     text_weight: Annotated[float, AtLeast(0)] = 1.0
 
     def predict(self, episodes: Episodes) -> Predictions:
@@ -79,7 +76,7 @@ class PADDLE(PublishedMethod):
             min_max_points(episodes) if published else episodes.points,
             beta_by_shots(episodes) if self.beta is None else self.beta,
             weight=self.weight,
-            rounds=self.rounds,
+            rounds=self.rounds[self.variant],
             tolerance=None if published else TOLERANCE,
             text_weight=self.text_weight,
         )
@@ -97,7 +94,7 @@ class SoftKMeans(PADDLE):
     """
 
     weight: ClassVar[float] = 0.0  # type: ignore[misc]
-    published: ClassVar[Mapping[str, Any]] = {**PADDLE.published, "rounds": 20}
+    rounds: ClassVar[Mapping[Variant, int]] = {"corrected": 100, "published": 20}
 
 
 def soft_clustering(

@@ -21,6 +21,9 @@ from fsl.transforms import Transform
 LARGEST_DENSE = 8192
 """Maximum number of points for a dense matrix of all pairs: 256 MiB in float32."""
 
+DIMENSIONS = 40
+"""Number of leading singular directions that protoLP keeps."""
+
 _EXCLUDED = -1e6  # score of a point with itself
 
 
@@ -48,11 +51,11 @@ class PTMAP(Method):
 
     assumes_balance: ClassVar[bool] = True
     needs: ClassVar[str] = "non-negative features"
+    beta: ClassVar[float] = 10.0
+    rate: ClassVar[float] = 0.2
 
     transform: Transform = "PT"
     centring: Centring = "apart"
-    beta: Annotated[float, Above(0)] = 10.0
-    rate: Annotated[float, Within(0, 1)] = 0.2
     iterations: Annotated[int, AtLeast(0)] = 20
     proportions: Proportions = None
 
@@ -102,7 +105,7 @@ class BPA(PTMAP):
         regularisation: weight of the entropy in the affinities; 0.1 to 0.2 in the public code.
     """
 
-    regularisation: Annotated[float, Above(0)] = 0.1
+    regularisation: ClassVar[float] = 0.1
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: PT-MAP's last transport."""
@@ -149,7 +152,6 @@ class ProtoLP(PTMAP):
     are solved to 1e-6; the public code stops at 1e-3 and 1e-2.
 
     Attributes:
-        dimensions: number of leading singular directions to keep.
         centring: "together" as published, "apart" or None; then unit length.
         laplacian: "random_walk", or "graph", which is the symmetric Z^T Z - Z^T Z diag(Z^T 1)^-1 Z^T Z.
         gamma: weight of the Laplacian.
@@ -159,7 +161,6 @@ class ProtoLP(PTMAP):
 
     centring: Centring = "together"
     iterations: Annotated[int, AtLeast(0)] = 100
-    dimensions: Annotated[int, AtLeast(1)] = 40
     laplacian: Literal["random_walk", "graph"] = "random_walk"
     gamma: Annotated[float, Above(0)] = 1.0
     mix: Annotated[float, Within(0, 1)] = 0.6
@@ -167,7 +168,7 @@ class ProtoLP(PTMAP):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the last transport plan."""
         episodes = episodes.transformed(self.transform)
-        points = points_of(centred(episodes, leading(episodes.features, self.dimensions), self.centring))
+        points = points_of(centred(episodes, leading(episodes.features, DIMENSIONS), self.centring))
         support = episodes.support_one_hot.mT
         queries = episodes.valid[:, episodes.support_size :].to(episodes.dtype)
         prototypes = episodes.class_means

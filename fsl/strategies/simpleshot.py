@@ -22,11 +22,8 @@ class SimpleShot(Method):
     the cosine; the public code uses the Euclidean distance.
 
     Attributes:
-        transform: per-feature transform.
         metric: "euclidean" or "cosine".
         beta: inverse temperature of the probabilities; the prediction does not depend on it.
-        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names. None: min(1, 0.1 beta / n) with n labelled examples per class.
     """
 
     transductive: ClassVar[bool] = False
@@ -61,6 +58,7 @@ class ProtoNet(SimpleShot):
 
     text: ClassVar[TextUse] = "none"
     metric: ClassVar[Literal["euclidean"]] = "euclidean"  # type: ignore[misc]
+    beta: ClassVar[float] = 1.0  # type: ignore[misc]
     text_weight: ClassVar[float] = 0.0  # type: ignore[misc]
 
     transform: Transform = "UN"

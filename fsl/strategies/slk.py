@@ -49,7 +49,6 @@ class SLKMeans(PublishedMethod):
     there is a graph; they have those of these fields that have an effect on them.
 
     Attributes:
-        transform: per-feature transform.
         weight: lambda of the update softmax(-a + lambda W S), >= 0; it multiplies the sum over neighbours. The public
             code tunes it on validation tasks from 0.05 to 1 (0.1 to 1 in journal section 6.4), per method and shot.
             0.3 was best on validation classes of mini-ImageNet (Conv-4), for means and for modes.
@@ -66,10 +65,6 @@ class SLKMeans(PublishedMethod):
             with its assignments as weights ("soft", journal eqs. 18 and 20). For unit-length features, soft assignments
             are almost uniform, and the means almost equal.
         variant: "corrected", or the "published" start, support labels and width of the modes' kernel, see above.
-        max_iterations: maximum number of outer steps (100 in the public code). A task stops if its objective or its
-            prototypes do not change.
-        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
-            without class names. None: min(1, 0.1 beta / n) with n labelled examples per class.
     """
 
     text: ClassVar[TextUse] = "optional"
@@ -80,6 +75,8 @@ class SLKMeans(PublishedMethod):
         "beta": 1.0,
         "variant": "published",
     }
+    members: ClassVar[Members] = "hard"
+    max_iterations: ClassVar[int] = 100
 
     transform: Transform = "CL2N"
     weight: Annotated[float, AtLeast(0)] = 0.3
@@ -87,9 +84,7 @@ class SLKMeans(PublishedMethod):
     graph: Symmetry = "average"
     shift: bool = True
     beta: Annotated[float, Above(0)] = 10.0
-    members: Members = "hard"
     variant: Variant = "corrected"
-    max_iterations: Annotated[int, AtLeast(1)] = 100
     text_weight: Annotated[float, AtLeast(0)] | None = None
 
     def predict(self, episodes: Episodes) -> Predictions:
@@ -185,7 +180,6 @@ class SLKBO(SLKMS):
     """
 
     prototypes: ClassVar[Kind] = "points"
-    members: ClassVar[Members] = "hard"  # type: ignore[misc]
 
     weight: Annotated[float, AtLeast(0)] = 0.7
     beta: Annotated[float, Above(0)] = 1.0

@@ -44,9 +44,6 @@ class StatA(PublishedMethod):
     Attributes:
         text_weight: lambda, weight of -log yhat.
         alpha: weight of the anchor, in points.
-        support_weight: weight of a labelled point in the statistics, relative to a query.
-        neighbours: k of the kNN graph, without the point itself.
-        variant: "corrected" or "published", see above.
     """
 
     text: ClassVar[TextUse] = "required"
@@ -55,7 +52,6 @@ class StatA(PublishedMethod):
 
     text_weight: Annotated[float, AtLeast(0)] = 1.0
     alpha: Annotated[float, Above(0)] = 1.0
-    support_weight: Annotated[float, Above(0)] = 1.0
     neighbours: Annotated[int, AtLeast(1)] = 3
     variant: Variant = "corrected"
 
@@ -71,7 +67,6 @@ class StatA(PublishedMethod):
             lambda old, moments: self._update(old, moments, anchor, pooled),
             text_weight=self.text_weight,
             published=self.variant == "published",
-            support_weight=self.support_weight,
             penalty=lambda gaussians: self.alpha * WEIGHT * _divergence(gaussians, anchor, pooled),
             hard_counts=self.variant == "published",
         )

@@ -51,7 +51,6 @@ class TransCLIP(PublishedMethod):
 
     Attributes:
         text_weight: lambda, weight of -log yhat. None: 1 without support, 0.5 with support (public code).
-        neighbours: k of the kNN graph, without the point itself.
         gamma: weight of the support; the public code chooses it from 0.002, 0.01, 0.02, 0.2 by the accuracy on
             validation images.
         start: first means of classes without support: the "text" features, or the mean of the eight most "confident"

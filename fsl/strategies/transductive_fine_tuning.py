@@ -23,7 +23,7 @@ class TransductiveFineTuning(Method):
     """Fine-tune a copy of the network, with a linear head on its transformed features. Adam minimises the support's
     cross-entropy plus the mean entropy of the queries (eq. 8 of the paper):
 
-        mean_s( -log p_s,y_s ) + weight mean_q H(p_q),   p_i = softmax( W z_i + b ),   z = transform( relu(network(x)) )
+        mean_s( -log p_s,y_s ) + mean_q H(p_q),   p_i = softmax( W z_i + b ),   z = transform( relu(network(x)) )
 
     The head starts from the support: w_k is the transformed class mean, and b = 0 (section 3.2). The paper computes z
     from the logits of the base classes; checkpoints here do not contain that layer, so z is computed from the features.
@@ -36,7 +36,6 @@ class TransductiveFineTuning(Method):
 
     Attributes:
         transform: transform of the network's features after a ReLU; L2N in the paper.
-        weight: weight of the entropy; 1 in the paper. 0 leaves the support's cross-entropy only.
         learning_rate: Adam's step size; 5e-5 in the paper (section 4).
         iterations: Adam's steps; 25 epochs in the paper.
     """
@@ -45,7 +44,6 @@ class TransductiveFineTuning(Method):
     needs_images: ClassVar[bool] = True
 
     transform: Transform = "L2N"
-    weight: Annotated[float, AtLeast(0)] = 1.0
     learning_rate: Annotated[float, Above(0)] = 5e-5
     iterations: Annotated[int, AtLeast(0)] = 25
 
@@ -111,7 +109,7 @@ class TransductiveFineTuning(Method):
             for part in parts:
                 log_p = log_probabilities(part)
                 cross, entropy = -(targets[part] * log_p).sum(1), -(log_p.exp() * log_p).sum(1)
-                loss = cross @ shares[part] + self.weight * (entropy @ query_shares[part])
+                loss = cross @ shares[part] + entropy @ query_shares[part]
                 torch.autograd.backward(loss)
                 losses[step] += float(loss.detach())
             adam.step()

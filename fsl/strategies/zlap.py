@@ -40,10 +40,10 @@ class ZLaP(Method):
 
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
+    texts: ClassVar[int] = 5
+    power: ClassVar[float] = 5.0
 
     neighbours: Annotated[int, AtLeast(1)] = 4
-    texts: Annotated[int, AtLeast(1)] = 5
-    power: Annotated[float, AtLeast(0)] = 5.0
     alpha: Annotated[float, AtLeast(0)] = 0.3
 
     def __post_init__(self) -> None:

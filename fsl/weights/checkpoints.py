@@ -29,7 +29,8 @@ def save_backbone(
         backbone: the network, without classifier.
         name: its name for `create_backbone`.
         channels, size: number of channels and side of its training images.
-        about: its origin (benchmark, epoch, accuracy ...), stored as JSON in the header.
+        about: `mean` and `std` of its training images, per channel and scaled to 0..1, and its origin (epoch,
+            accuracy ...); stored as JSON in the header.
     """
     header = {"format": FORMAT, "backbone": name, "channels": str(channels), "size": str(size)}
     header["about"] = json.dumps(dict(about), sort_keys=True)
@@ -77,7 +78,7 @@ def is_checkpoint(path: Path) -> bool:
 
 def normalisation(path: Path) -> tuple[list[float], list[float]] | None:
     """Per-channel mean and standard deviation of a network's training images, scaled to 0..1, from its checkpoint. None
-    if they are not stored, or for files of other programs.
+    for files of other programs.
 
     Raises:
         InputError: the header is damaged; the message names the file.
@@ -85,11 +86,9 @@ def normalisation(path: Path) -> tuple[list[float], list[float]] | None:
     return _normalisation(path, _header(path)) if is_checkpoint(path) else None
 
 
-def _normalisation(path: Path, header: Mapping[str, str]) -> tuple[list[float], list[float]] | None:
+def _normalisation(path: Path, header: Mapping[str, str]) -> tuple[list[float], list[float]]:
     try:
         details, channels = json.loads(header["about"]), int(header["channels"])
-        if "mean" not in details and "std" not in details:
-            return None
         mean, std = ([0.0 + value for value in details[name]] for name in ("mean", "std"))  # no text
         if len(mean) == len(std) == channels and all(map(math.isfinite, [*mean, *std])) and min(std) > 0:
             return mean, std

@@ -12,7 +12,8 @@ from PIL import Image
 
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
-from fsl.benchmarks.encoded import open_rgb, read_bytes
+from fsl.benchmarks.encoded import open_rgb
+from fsl.benchmarks.layouts import read_bytes
 from fsl.features.prompts import texts_of
 from fsl.picture_folders import digests
 from runs.cache import Store, key

@@ -14,6 +14,7 @@ from runs.stages.stage import Workspace, cached
 from runs.track import Tracker
 
 if TYPE_CHECKING:
+    from fsl.benchmarks.images import ImageSet
     from fsl.features.bank import FeatureBank
     from fsl.features.pictures import Pictures
 
@@ -51,20 +52,19 @@ def bank_of_split(config: TrainConfig, split: str, lineage: Lineage, work: Works
 
 def pictures(config: EvaluateConfig, lineage: Lineage, work: Workspace) -> "Pictures":
     """Return the images of a config's split with the network that computes their features; a missing one is trained."""
+    part, made = lineage.part(config.split), weights_of(config, lineage, work)
+    images = images_of(part.benchmark, part.split, work.store, work.progress)
+    return _pictures(images, lineage, made)
+
+
+def _pictures(images: "ImageSet", lineage: Lineage, made: Entry) -> "Pictures":
+    """Return images with a checkpoint and the preprocessing of its training images, not of a target's."""
     from fsl.features.pictures import Pictures
     from fsl.weights.checkpoints import load_backbone
 
-    look, part = lineage.look, lineage.part(config.split)
-    made = weights_of(config, lineage, work)
-    return Pictures(
-        images_of(part.benchmark, part.split, work.store, work.progress).images,
-        load_backbone(made.path / CHECKPOINT),
-        mean=tuple(look.mean),
-        std=tuple(look.std),
-        size=look.size,
-        interpolation=look.interpolation,
-        crop_pct=lineage.crop_pct,
-    )
+    look, backbone = lineage.look, load_backbone(made.path / CHECKPOINT)
+    mean, std = tuple(look.mean), tuple(look.std)
+    return Pictures(images.images, backbone, mean, std, look.size, look.interpolation, lineage.crop_pct)
 
 
 def stored_bank(key: str, store: Store, progress: Progress = quiet) -> "FeatureBank | None":
@@ -101,10 +101,9 @@ def _bank(config: TrainConfig, lineage: Lineage, part: Part, work: Workspace) ->
 
 
 def _extract(config: TrainConfig, lineage: Lineage, part: Part, made: Entry, work: Workspace) -> "FeatureBank":
-    from fsl.features.bank import FeatureBank, extract
-    from fsl.weights.checkpoints import load_backbone
+    from fsl.features.bank import FeatureBank
 
-    progress, look, crop = work.progress, lineage.look, lineage.crop_pct  # of the training images, not of a target's
+    progress, look, crop = work.progress, lineage.look, lineage.crop_pct
     base = None
     if part.split != "base":
         progress.note(f"the mean of the base classes' features is kept with those of {part.split} classes")
@@ -118,18 +117,7 @@ def _extract(config: TrainConfig, lineage: Lineage, part: Part, made: Entry, wor
         )
     if config.pretrained is not None and part.benchmark.name in OF_IMAGENET and part.split == "novel":
         progress.note(f"{part.benchmark.name}: {IMAGENET}")
-    backbone = load_backbone(made.path / CHECKPOINT)
-    found = extract(
-        backbone,
-        images,
-        mean=look.mean,
-        std=look.std,
-        size=look.size,
-        interpolation=look.interpolation,
-        crop_pct=crop,
-        device=config.device,
-        progress=progress,
-    )
+    found = _pictures(images, lineage, made).features(config.device, progress)
     cut = "" if crop is None else f", the middle {crop:g} of each side, enlarged"
     provenance = {
         "benchmark": part.benchmark.name,

@@ -19,16 +19,9 @@ from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.paddle import PADDLE
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.tasks import Tasks
+from tests.fsl.test_evaluation import make_bank
 
 STRATEGIES = {"simple": SimpleShot(), "raw": LaplacianShot(transform="UN"), "laplacian": LaplacianShot(weight=2.0)}
-
-
-def make_bank(seed: int = 0, classes: int = 8, each: int = 25, dim: int = 12) -> FeatureBank:
-    generator = torch.Generator().manual_seed(seed)
-    labels = torch.arange(classes).repeat_interleave(each)
-    centres = torch.randn(classes, dim, generator=generator)
-    features = (centres[labels] + 1.5 * torch.randn(len(labels), dim, generator=generator)).relu()
-    return FeatureBank(features, labels, tuple(f"class {i}" for i in range(classes)), features.mean(0))
 
 
 def make_tasks(bank: FeatureBank, seed: int, way: int, tasks: int, kept: float) -> Tasks:

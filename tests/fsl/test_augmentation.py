@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torchvision.transforms import RandomResizedCrop, v2
 
-from fsl.benchmarks.augmentation import Augmentation, normalise
+from fsl.benchmarks.augmentation import Augmentation
 
 
 def images(count: int = 8, channels: int = 1, side: int = 28, seed: int = 0) -> Tensor:
@@ -77,25 +77,6 @@ def test_flip_mirrors_half() -> None:
     turned = (changed - mirrored).abs().amax((1, 2, 3)) < 0.1
     assert bool((same ^ turned).all())
     assert 150 < int(turned.sum()) < 250
-
-
-def test_normalise_by_channel() -> None:
-    x = images(4, 3)
-    mean, std = (0.1, 0.2, 0.3), (0.5, 0.6, 0.7)
-    expected = torch.stack([(x[:, c] / 255 - mean[c]) / std[c] for c in range(3)], dim=1)
-    torch.testing.assert_close(normalise(x, mean, std), expected, rtol=1e-5, atol=1e-5)
-
-
-def test_images_in_parts_are_changed_as_together() -> None:
-    x = images(7)
-    whole = FULL(x, draws())
-    changes = FULL.draw(7, draws())
-    parts = [
-        FULL.apply(x[rows], {name: drawn[rows] for name, drawn in changes.items()})
-        for rows in (slice(0, 3), slice(3, 7))
-    ]
-    torch.testing.assert_close(torch.cat(parts), whole)
-    assert Augmentation().draw(7, draws()) == {}
 
 
 def distance(first: Tensor, second: Tensor) -> float:

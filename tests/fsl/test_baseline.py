@@ -13,7 +13,7 @@ from fsl.episodes import Episodes
 from fsl.strategies.baseline import Baseline, BaselinePlusPlus
 from fsl.strategies.shared.linear_heads import Draw
 from tests.oracles import heads_loops as oracle
-from tests.oracles.small_tasks import as_arrays, draw
+from tests.oracles.small_tasks import as_arrays, draw, with_constants
 
 both = pytest.mark.parametrize("kind", [Baseline, BaselinePlusPlus])
 
@@ -49,7 +49,8 @@ def test_it_agrees_with_torch(
     episodes = draw(seed, shot=shot)
     if padded:
         episodes = with_padding(episodes, seed)
-    found = kind(transform=transform, batch=batch, epochs=6, seed=seed, **options).predict(episodes)  # type: ignore[arg-type]
+    made = with_constants(kind, transform=transform, batch=batch, epochs=6, seed=seed, **options)
+    found = made.predict(episodes)
     drawn = Draw.of(episodes.transformed(transform), seed, 6)  # type: ignore[arg-type]
     for i, (support, labels, query) in enumerate(as_arrays(episodes, transform)):
         mask = np.ones(episodes.support_size, bool) if not padded else episodes.support_mask[i].numpy()  # type: ignore[index]

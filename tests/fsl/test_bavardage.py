@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fsl.strategies.bavardage import BAVARDAGE
 from tests.oracles import mixture_loops as oracle
-from tests.oracles.small_tasks import as_arrays, draw
+from tests.oracles.small_tasks import as_arrays, draw, with_constants
 
 
 @settings(deadline=None, max_examples=20)
@@ -23,7 +23,7 @@ from tests.oracles.small_tasks import as_arrays, draw
 def test_it_agrees_with_loops(seed: int, transform: str, way: int, shot: int, **options: float) -> None:
     """Which project on the differences of the means: that changes no probability."""
     episodes = draw(seed, way=way, shot=shot)
-    found = BAVARDAGE(transform=transform, **options).predict(episodes)  # type: ignore[arg-type]
+    found = with_constants(BAVARDAGE, transform=transform, **options).predict(episodes)
     for rows, task in zip(found.probabilities, as_arrays(episodes, transform), strict=True):
         expected = oracle.bavardage(*task, way, start_beta=options["beta"], start_rounds=5, **options)  # type: ignore[arg-type]
         torch.testing.assert_close(rows, torch.from_numpy(expected), atol=1e-7, rtol=0)

@@ -32,6 +32,7 @@ from fsl.strategies.transclip import TransCLIP
 from fsl.strategies.zero_shot import ZeroShot
 from fsl.strategies.zlap import ZLaP
 from tests.oracles import class_names_loops as loops
+from tests.oracles.small_tasks import with_constants
 
 OPTIONAL, REQUIRED = (
     [name for name in STRATEGIES.table if getattr(STRATEGIES.load(name), "text", "none") == use]
@@ -83,7 +84,7 @@ def test_stata_as_published_is_the_loop() -> None:
 def test_em_dirichlet_as_published_is_the_loop(assignments: str, monkeypatch: pytest.MonkeyPatch) -> None:
     episodes = draw(3, way=5)
     monkeypatch.setitem(FIT, "published", (30, 0.0))
-    strategy = EMDirichlet.as_published(assignments=assignments, sharpness=3.0)
+    strategy = with_constants(EMDirichlet, variant="published", assignments=assignments, sharpness=3.0)
     result = strategy.predict(episodes).probabilities
     for i in range(3):
         expected = loops.em_dirichlet(
@@ -91,7 +92,7 @@ def test_em_dirichlet_as_published_is_the_loop(assignments: str, monkeypatch: py
             episodes.text[i].numpy(),  # type: ignore[index]
             3.0,
             1.0,
-            strategy.rounds,
+            strategy.rounds[assignments],
             30,
             assignments == "hard",
         )
@@ -100,7 +101,7 @@ def test_em_dirichlet_as_published_is_the_loop(assignments: str, monkeypatch: py
 
 def test_zlap_is_the_loop() -> None:
     episodes = draw(4, queries=15)
-    result = ZLaP(texts=3).predict(episodes).probabilities
+    result = with_constants(ZLaP, texts=3).predict(episodes).probabilities
     for i in range(3):
         expected = loops.zlap(episodes.query[i].numpy(), episodes.text[i].numpy(), 5, 3, 5.0, 0.3)  # type: ignore[index]
         np.testing.assert_allclose(result[i].numpy(), expected, atol=1e-8)
@@ -110,7 +111,7 @@ def test_zlap_is_the_loop() -> None:
 def test_tip_adapter_and_lp_plus_plus_as_published_are_the_loops(shot: int) -> None:
     episodes = draw(9, shot=shot)
     votes = TipAdapter(alpha=2.0).predict(episodes).probabilities
-    probe = LPPlusPlus.as_published(iterations=40).predict(episodes)
+    probe = with_constants(LPPlusPlus, variant="published", iterations=40).predict(episodes)
     assert probe.trace is not None
     for i in range(3):
         support, labels = episodes.support[i].numpy(), episodes.support_labels[i].tolist()

@@ -14,10 +14,10 @@ from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.slk import SLKBO, SLKMS, KMeans, KModes, SLKMeans
 from tests.oracles import constrained_clustering_loops as loops
 from tests.oracles import fewshot_loops as oracle
-from tests.oracles.small_tasks import draw
+from tests.oracles.small_tasks import draw, with_constants
 
 KINDS = {SLKMeans: "means", SLKMS: "modes", SLKBO: "points", KMeans: "means", KModes: "modes"}
-NOT_OF_THE_LOOPS = {"text_weight", "transform", "max_iterations", "variant"}
+NOT_OF_THE_LOOPS = {"text_weight", "transform", "variant"}
 PUBLISHED = {"clamp": "start", "first": "prototypes", "warm_start": False, "sigma_rule": "published"}
 
 
@@ -27,12 +27,12 @@ def by_loops(episodes: Episodes, strategy: Any, i: int, outer: int, sweeps: int)
         oracle.transform(x[i].numpy(), strategy.transform, episodes.base_mean.numpy())
         for x in (episodes.support, episodes.query)
     )
-    options = {f.name: getattr(strategy, f.name) for f in dataclasses.fields(strategy)}
+    options = {f.name: getattr(strategy, f.name) for f in dataclasses.fields(strategy)} | {"members": strategy.members}
     options = {name: value for name, value in options.items() if name not in NOT_OF_THE_LOOPS}
     options |= PUBLISHED if strategy.variant == "published" else {}
     labels = episodes.support_labels[i].tolist()
     found = loops.cluster(
-        support, labels, query, episodes.way, kind=KINDS[type(strategy)], outer=outer, sweeps=sweeps, **options
+        support, labels, query, episodes.way, kind=KINDS[type(strategy).__base__], outer=outer, sweeps=sweeps, **options
     )
     return torch.from_numpy(found)
 
@@ -74,20 +74,20 @@ def unrejected(options: dict[str, Any]) -> dict[str, Any]:
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries({**shared, "members": members}), sweeps=numbers)
 def test_slk_means_agrees_with_loops(seed: int, options: dict[str, Any], sweeps: int) -> None:
-    agrees(SLKMeans(**unrejected(options)), draw(seed), sweeps)
+    agrees(with_constants(SLKMeans, **unrejected(options)), draw(seed), sweeps)
 
 
 @settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries({**shared, "members": members}), sweeps=numbers)
 def test_slk_ms_agrees_with_loops(seed: int, options: dict[str, Any], sweeps: int) -> None:
     # Of three shots: the mean of a class of two points is a saddle of its density, which rounding leaves either way.
-    agrees(SLKMS(**unrejected(options)), draw(seed, shot=3), sweeps)
+    agrees(with_constants(SLKMS, **unrejected(options)), draw(seed, shot=3), sweeps)
 
 
 @settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries(shared), sweeps=numbers)
 def test_slk_bo_agrees_with_loops(seed: int, options: dict[str, Any], sweeps: int) -> None:
-    agrees(SLKBO(**unrejected(options)), draw(seed), sweeps)
+    agrees(with_constants(SLKBO, **unrejected(options)), draw(seed), sweeps)
 
 
 @settings(deadline=None, max_examples=5)
@@ -96,14 +96,14 @@ def test_slk_bo_agrees_with_loops(seed: int, options: dict[str, Any], sweeps: in
     options=st.fixed_dictionaries({**{name: shared[name] for name in plain}, "members": members}),
 )
 def test_kmeans_and_kmodes_agree_with_loops(seed: int, options: dict[str, Any]) -> None:
-    agrees(KMeans(**options), draw(seed))
-    agrees(KModes(**options), draw(seed, shot=3))
+    agrees(with_constants(KMeans, **options), draw(seed))
+    agrees(with_constants(KModes, **options), draw(seed, shot=3))
 
 
 def test_by_product_modes_move_though_the_support_is_clamped() -> None:
     """fewshot.md 4.5: clamped rows would win every argmax, and the answer would be that of the first step."""
     episodes = draw(3, queries=30)
-    first = SLKBO(max_iterations=1, beta=5.0).predict(episodes).probabilities
+    first = with_constants(SLKBO, max_iterations=1, beta=5.0).predict(episodes).probabilities
     assert not torch.equal(first, SLKBO(beta=5.0).predict(episodes).probabilities)
 
 

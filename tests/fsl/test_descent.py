@@ -20,7 +20,7 @@ from fsl.strategies.slk import SLKMS, SLKMeans
 from fsl.strategies.stata import StatA
 from fsl.strategies.transclip import TransCLIP
 from tests.fsl.test_class_names import draw as draw_named
-from tests.oracles.small_tasks import draw
+from tests.oracles.small_tasks import draw, with_constants
 from tests.oracles.sweeps import largest_rise
 
 betas, weights = st.sampled_from([1.0, 10.0, 65.0]), st.just(0.0) | st.floats(1e-9, 20)
@@ -45,7 +45,7 @@ OF_NAMES: Mapping[Any, dict[str, Any]] = {
     StatA: {"text_weight": names, "alpha": names},
     TextMixture: {"text_weight": names, "weight": names},
     EMDirichlet: {"weight": names},
-    LaplacianShot: {"text_weight": names, "weight": names, "similarity": st.just("gaussian"), "graph": graphs},
+    LaplacianShot: {"text_weight": names, "weight": names, "variant": st.just("lata"), "graph": graphs},
     LPPlusPlus: {"iterations": st.just(30)},
 }
 
@@ -54,7 +54,7 @@ OF_NAMES: Mapping[Any, dict[str, Any]] = {
 @settings(deadline=None, max_examples=10)
 @given(data=st.data(), seed=st.integers(0, 100_000), single=st.booleans())
 def test_the_objective_never_rises(kind: Any, data: st.DataObject, seed: int, single: bool) -> None:
-    strategy = kind(**{name: data.draw(values) for name, values in FIELDS[kind].items()})
+    strategy = with_constants(kind, **{name: data.draw(values) for name, values in FIELDS[kind].items()})
     episodes = draw(seed, batch=4, way=5, queries=25)
     if single:
         support, query, mean = episodes.support.float(), episodes.query.float(), torch.full((6,), 0.1)
@@ -69,7 +69,7 @@ def test_it_never_rises_with_class_names(kind: Any, data: st.DataObject, seed: i
     fields = {name: data.draw(values) for name, values in OF_NAMES[kind].items()}
     shot = max(shot, int(kind is LPPlusPlus))  # it is zero-shot without labels, and has no trace
     trace = (
-        kind(**fields, **({"transform": "L2N"} if kind is LaplacianShot else {}))
+        with_constants(kind, **fields, **({"transform": "L2N"} if kind is LaplacianShot else {}))
         .predict(draw_named(seed, data.draw(st.integers(1, 6)), shot, size))
         .trace
     )

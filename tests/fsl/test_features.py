@@ -11,8 +11,8 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from clustering.foundation.errors import InputError
-from fsl.benchmarks.images import ImageSet
-from fsl.features.bank import FeatureBank, extract
+from fsl.features.bank import FeatureBank
+from fsl.features.pictures import Pictures
 
 
 def bank(count: int = 20, size: int = 8, classes: int = 4, seed: int = 0) -> FeatureBank:
@@ -125,18 +125,15 @@ class Flatten(nn.Module):
         return self.norm(x).flatten(1)
 
 
-def image_set(count: int = 11) -> ImageSet:
-    generator = torch.Generator().manual_seed(0)
-    pixels = torch.randint(0, 256, (count, 2, 4, 4), generator=generator, dtype=torch.uint8)
-    return ImageSet(pixels, torch.arange(count), tuple(map(str, range(count))), "x")
-
-
 @pytest.mark.parametrize("batch_size", [1, 4, 11, 100])
-def test_extract_is_the_plain_forward_pass(batch_size: int) -> None:
-    images, backbone = image_set(), Flatten().train()
-    features = extract(backbone, images, mean=(0.5, 0.25), std=(0.2, 0.4), batch_size=batch_size, device="cpu")
+def test_features_are_the_plain_forward_pass(batch_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fsl.features.pictures.suitable_batch", lambda *_: batch_size)
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (11, 2, 4, 4), generator=generator, dtype=torch.uint8)
+    backbone = Flatten().train()
+    features = Pictures(images, backbone, (0.5, 0.25), (0.2, 0.4), 4).features("cpu")
     mean, std = torch.tensor([0.5, 0.25]).view(2, 1, 1), torch.tensor([0.2, 0.4]).view(2, 1, 1)
-    expected = ((images.images / 255 - mean) / std).flatten(1) / (1 + 1e-5) ** 0.5
+    expected = ((images / 255 - mean) / std).flatten(1) / (1 + 1e-5) ** 0.5
     torch.testing.assert_close(features, expected, rtol=1e-4, atol=1e-5)
     assert backbone.training
     assert not backbone.norm.num_batches_tracked

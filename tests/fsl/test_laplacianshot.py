@@ -1,6 +1,7 @@
 """LaplacianShot and SimpleShot against loops, and the identities between them."""
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -8,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsl.episodes import Episodes
-from fsl.strategies.laplacianshot import LaplacianShot
+from fsl.strategies.laplacianshot import STEPS, LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
 from tests.oracles import fewshot_loops as oracle
-from tests.oracles.small_tasks import draw
+from tests.oracles.small_tasks import draw, with_constants
 
 
 def by_loops(episodes: Episodes, strategy: LaplacianShot, iterations: int) -> torch.Tensor:
@@ -53,9 +54,10 @@ def test_every_option_agrees_with_loops(seed: int, **options: Any) -> None:
     that the guard rejects none."""
     if options["graph"] != "directed":
         options["weight"] /= 8 * options["neighbours"]
-    strategy = LaplacianShot(max_iterations=7, tolerance=0.0, **options)
+    strategy = with_constants(LaplacianShot, **options)
     episodes = draw(seed)
-    found = strategy.predict(episodes)
+    with mock.patch.dict(STEPS, {strategy.variant: (7, 0.0)}):
+        found = strategy.predict(episodes)
     expected = by_loops(episodes, strategy, 7)
     settled = found.iterations < 7  # a change of exactly 0 stops a task early
     torch.testing.assert_close(found.probabilities[~settled], expected[~settled], atol=1e-8, rtol=0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fsl.strategies.paddle import PADDLE, SoftKMeans
 from tests.oracles import paddle_loops as oracle
 from tests.oracles import small_tasks
-from tests.oracles.small_tasks import changed
+from tests.oracles.small_tasks import changed, with_constants
 
 draw = functools.partial(small_tasks.draw, batch=2, queries=7, dim=4)
 
@@ -27,7 +27,8 @@ def test_it_agrees_with_loops(seed: int, weight: float, rounds: int, scale: bool
     episodes = draw(seed)
     rounds = rounds if scale else min(rounds, 3)  # from the third on, a task may stop
     options: dict[str, Any] = {"transform": "UN", "variant": "published" if scale else "corrected", "beta": 1.0}
-    strategy = PADDLE(weight=weight, rounds=rounds, **options)
+    many = dict.fromkeys(("corrected", "published"), rounds)
+    strategy = with_constants(PADDLE, weight=weight, rounds=many, **options)
     found = strategy.predict(episodes)
     assert found.trace is not None
     for i, labels in enumerate(episodes.support_labels.tolist()):
@@ -40,7 +41,7 @@ def test_it_agrees_with_loops(seed: int, weight: float, rounds: int, scale: bool
         objective = torch.tensor(objectives, dtype=torch.float64)[: len(steps)]
         torch.testing.assert_close(steps - steps[0], objective - objective[0], atol=1e-7, rtol=0)
     if weight == 0:
-        soft = SoftKMeans(rounds=rounds, **options).predict(episodes)
+        soft = with_constants(SoftKMeans, rounds=many, **options).predict(episodes)
         torch.testing.assert_close(soft.probabilities, found.probabilities)
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from fsl.benchmarks.images import ImageSet
 from fsl.benchmarks.papers import MiniImageNet
 from fsl.evaluation.episodic import evaluate
-from fsl.features.bank import FeatureBank, extract
+from fsl.features.bank import FeatureBank
+from fsl.features.pictures import Pictures
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.weights.foreign import import_backbone
@@ -29,9 +29,9 @@ def test_nearest_centroids_do_as_was_measured(reference_data, file):
     found = MiniImageNet(str(reference_data / "mini_imagenet")).read("novel")
     images = np.concatenate([found.images[first : first + count] for first in range(0, 12_000, 600)])
     labels = torch.arange(20).repeat_interleave(count)
-    shown = ImageSet(torch.from_numpy(images), labels, found.class_names, "")
     backbone = import_backbone(reference_data / "checkpoints" / file, network, channels=3, size=84)
-    features = extract(backbone, shown, mean=MiniImageNet.mean, std=MiniImageNet.std, device="cpu")
+    shown = Pictures(torch.from_numpy(images), backbone, MiniImageNet.mean, MiniImageNet.std, MiniImageNet.size)
+    features = shown.features("cpu")
     bank = FeatureBank(features, labels, found.class_names, features.mean(0))
     for shot, wanted in zip((1, 5), measured, strict=True):
         tasks = Balanced(shot=shot).tasks(labels, 0, bank.class_names)

@@ -91,7 +91,8 @@ def test_by_inner_products_it_is_adam_of_the_features(kind: Any, seed: int, way:
 def test_tim_adm_agrees_with_loops(seed: int, weights: tuple[float, float, float]) -> None:
     """In inner products, as the paper's formula is in features."""
     episodes = draw(seed)
-    strategy = TIMADM("UN", 3.0, *weights, iterations=8)
+    given = dict(zip(("cross_entropy", "marginal", "conditional"), weights, strict=True))
+    strategy = small_tasks.with_constants(TIMADM, transform="UN", temperature=3.0, iterations=8, **given)
     found = strategy.predict(episodes).probabilities
     for i, task in enumerate(tasks(episodes)):
         expected = oracle.tim_adm(*task, 3, weights, 3.0, 8)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,13 +14,13 @@ from clustering.foundation.errors import InputError
 from clustering.optimiser.points import Features
 from fsl.episodes import Episodes, points_of
 from fsl.extra.soft_slk import SoftSLK
+from fsl.strategies import pt_map
 from fsl.strategies.ilpc import ILPC
 from fsl.strategies.pt_map import BPA, PTMAP, ProtoLP
 from fsl.strategies.shared.centring import centred
 from fsl.strategies.zero_shot import ZeroShot
 from tests.oracles import transport_loops as oracle
-
-ALL = [PTMAP(iterations=5), BPA(iterations=5), ProtoLP(iterations=5), ILPC(steps=20)]
+from tests.oracles.small_tasks import with_constants
 
 
 def draw(
@@ -54,7 +55,7 @@ def options(strategy: object, *names: str) -> dict[str, Any]:
     rate=st.sampled_from([0.2, 1.0]),
 )
 def test_pt_map_agrees_with_loops(seed: int, shot: int, **given_options: Any) -> None:
-    strategy = PTMAP(iterations=4, **given_options)
+    strategy = with_constants(PTMAP, iterations=4, **given_options)
     episodes = draw(seed, shot=shot)
     chosen = options(strategy, "centring", "beta", "rate", "iterations")
     expected = np.stack([oracle.pt_map(*task, **chosen) for task in each_task(episodes)])
@@ -64,7 +65,7 @@ def test_pt_map_agrees_with_loops(seed: int, shot: int, **given_options: Any) ->
 @settings(deadline=None, max_examples=8)
 @given(seed=st.integers(0, 100_000), shot=st.integers(1, 2), regularisation=st.sampled_from([0.3, 1.0]))
 def test_bpa_agrees_with_loops(seed: int, shot: int, regularisation: float) -> None:
-    strategy = BPA(beta=1.0, iterations=3, regularisation=regularisation)
+    strategy = with_constants(BPA, beta=1.0, iterations=3, regularisation=regularisation)
     episodes = draw(seed, shot=shot)
     chosen = options(strategy, "regularisation", "beta", "rate", "iterations")
     expected = np.stack([oracle.bpa(*task, **chosen) for task in each_task(episodes)])
@@ -75,7 +76,9 @@ def test_affinities_are_symmetric_and_balanced() -> None:
     episodes = draw(1)
     valid = torch.ones(2, 15, dtype=torch.bool)
     valid[0, 11:] = False
-    found = BPA(regularisation=0.5).affinities(points_of(centred(episodes, episodes.features, "apart")), valid)
+    found = with_constants(BPA, regularisation=0.5).affinities(
+        points_of(centred(episodes, episodes.features, "apart")), valid
+    )
     torch.testing.assert_close(found, found.mT, atol=2e-5, rtol=0)
     torch.testing.assert_close(found.sum(1), valid.double(), atol=2e-5, rtol=0)
     torch.testing.assert_close(found.sum(2), valid.double(), atol=2e-5, rtol=0)
@@ -97,12 +100,14 @@ def test_affinities_of_too_many_points_are_refused() -> None:
     gamma=st.sampled_from([0.05, 1.0]),
     mix=st.sampled_from([0.0, 0.6, 1.0]),
 )
-def test_protolp_agrees_with_loops(seed: int, shot: int, **given_options: Any) -> None:
-    strategy = ProtoLP(iterations=3, beta=2.5, **given_options)
+def test_protolp_agrees_with_loops(seed: int, shot: int, dimensions: int, **given_options: Any) -> None:
+    strategy = with_constants(ProtoLP, iterations=3, beta=2.5, **given_options)
     episodes = draw(seed, shot=shot)
-    names = ("dimensions", "centring", "beta", "laplacian", "gamma", "mix", "rate", "iterations")
-    expected = np.stack([oracle.protolp(*task, **options(strategy, *names)) for task in each_task(episodes)])
-    torch.testing.assert_close(strategy.predict(episodes).probabilities, torch.from_numpy(expected), atol=5e-5, rtol=0)
+    chosen = options(strategy, "centring", "beta", "laplacian", "gamma", "mix", "rate", "iterations")
+    expected = np.stack([oracle.protolp(*task, dimensions=dimensions, **chosen) for task in each_task(episodes)])
+    with mock.patch.object(pt_map, "DIMENSIONS", dimensions):
+        found = strategy.predict(episodes).probabilities
+    torch.testing.assert_close(found, torch.from_numpy(expected), atol=5e-5, rtol=0)
 
 
 @settings(deadline=None, max_examples=6)
@@ -115,7 +120,7 @@ def test_protolp_agrees_with_loops(seed: int, shot: int, **given_options: Any) -
     queries=st.sampled_from([9, 14]),
 )
 def test_ilpc_agrees_with_loops(seed: int, shot: int, queries: int, **given_options: Any) -> None:
-    strategy = ILPC(steps=15, **given_options)
+    strategy = with_constants(ILPC, steps=15, **given_options)
     episodes = draw(seed, shot=shot, queries=queries)
     chosen = options(strategy, "centring", "neighbours", "alpha", "keep", "steps")
     expected = [oracle.ilpc(*task, power_of_labels=strategy.power, **chosen) for task in each_task(episodes)]
@@ -126,7 +131,10 @@ def test_ilpc_agrees_with_loops(seed: int, shot: int, queries: int, **given_opti
     assert int((found.labels != torch.tensor(expected)).sum()) <= 1
 
 
-@pytest.mark.parametrize("strategy", [*ALL, SoftSLK(transform="L2N"), ZeroShot()])
+SHORT = [with_constants(kind, iterations=5) for kind in (PTMAP, BPA, ProtoLP)] + [with_constants(ILPC, steps=20)]
+
+
+@pytest.mark.parametrize("strategy", [*SHORT, SoftSLK(transform="L2N"), ZeroShot()])
 @settings(deadline=None, max_examples=5)
 @given(seed=st.integers(0, 1000), shares=st.lists(st.integers(0, 5), min_size=3, max_size=3).filter(any))
 def test_the_queries_have_the_proportions_that_are_stated(strategy: Any, seed: int, shares: list[int]) -> None:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,3 +59,10 @@ def labels_of(sizes: list[int], seed: int = 0) -> torch.Tensor:
     """Labels of a split with these class sizes, in random order."""
     labels = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
     return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
+
+
+def with_constants(kind: Any, **values: Any) -> Any:
+    """A strategy with these values of its fields, and of the constants of its class."""
+    fields = {field.name for field in dataclasses.fields(kind)}
+    own = type(kind.__name__, (kind,), {name: value for name, value in values.items() if name not in fields})
+    return own(**{name: value for name, value in values.items() if name in fields})

@@ -58,7 +58,7 @@ def test_features_with_files_of_their_own_for_labels_class_names_and_text(here, 
         (["x.npy", "labels=y.npy", "logit_scale=high"], "logit-scale': Input should be a valid number"),
         (["x.npy", "labels=y.npy", "text=t.npy"], "unknown key 'text'"),
         (["x.npy", "labels=y.npy", "text_features=y.npy"], "y.npy: features must be numbers of shape"),
-        (["x.npy", "labels=y.npy", "classes=y.npy"], "y.npy: contains no array of class names"),
+        (["x.npy", "labels=y.npy", "classes=y.npy"], "y.npy: class names are read from .txt"),
     ],
 )
 def test_features_that_cannot_be_imported(here, capsys, words, said):

@@ -15,7 +15,15 @@ Variant = Literal["corrected", "published"]
 class Method:
     """A strategy whose fields are checked against their annotations. A subclass states where it differs.
 
-    Attributes of the class are those of `fsl.episodes.Strategy`.
+    Attributes of the class are those of `fsl.episodes.Strategy`. Fields that mean the same in many strategies:
+
+    Attributes:
+        transform: per-feature transform.
+        neighbours: k of the kNN graph, without the point itself.
+        text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
+            without class names. None: min(1, 0.1 beta / n) with n labelled examples per class; beta is 1 if there is no
+            such field.
+        variant: "corrected" or "published", see the strategy.
     """
 
     transductive: ClassVar[bool] = True

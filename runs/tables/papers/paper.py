@@ -184,7 +184,9 @@ def _on(wanted: Settings, benchmark: str, data: str) -> Settings:
         own = {key for group, name in chosen.items() for key in groups.option(group, name).options}
         kept = {key: text for key, text in wanted.items() if key not in own and key != WEIGHT}
         return kept | {"dataset": benchmark} | ({"network": SMALL_CLUSTERING} if "network" in wanted else {})
-    kept = {key: text for key, text in wanted.items() if key not in ("target", "training", "trainer.precision", "crop_pct")}
+    kept = {
+        key: text for key, text in wanted.items() if key not in ("target", "training", "trainer.precision", "crop_pct")
+    }
     return kept | {"benchmark": benchmark, "backbone": SMALL}
 
 
