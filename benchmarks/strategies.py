@@ -26,15 +26,7 @@ from fsl.strategies import STRATEGIES
 from fsl.transforms import transform_features
 
 MOST = 10_000
-GOALS = {
-    "laplacianshot": 1.5,
-    "bd_cspn": 1.4,
-    "slk_means": 6.0,
-    "slk_ms": 6.0,
-    "tim_adm": 5.0,
-    "paddle": 8.0,
-    "pt_map": 8.0,
-}
+GOALS = {"laplacianshot": 1.5, "bd_cspn": 1.4, "slk_means": 6, "slk_ms": 6, "tim_adm": 5, "paddle": 8, "pt_map": 8}
 """Floors that a task may take, on all cores."""
 SECONDS = {"laplacianshot": 0.2}
 """What 10,000 tasks may take on a current GPU of a data centre."""
