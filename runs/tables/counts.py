@@ -54,8 +54,8 @@ def kinds_of_cells(tables: Iterable[Table]) -> dict[str, int]:
     """Return the number of cells with results, by what they are: results of methods, times, descriptions of data, and
     reprints, whose config, metric and printed number an earlier table has."""
     found, known = Counter[str](), set()
-    for cell in (cell for table in tables for cell in table.cells if cell.printed and cell.config):
-        if cell.results or cell.shipped:
+    for cell in (cell for table in tables for cell in table.cells if cell.results or cell.shipped):
+        if cell.printed and cell.config:
             same = cell_key(cell.config), cell.metric, cell.published
             kind = "times" if cell.unit == "s" else "results of methods" if cell.better else "descriptions of data"
             found["reprints" if same in known else kind] += 1

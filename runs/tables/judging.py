@@ -3,7 +3,8 @@
 A number is reproduced if the two 95 % intervals overlap, or if the difference is within the precision of the printed
 digits or within the tolerance given with the table. Where runs have the queries of the print, only the digits and the
 tolerance count. A mean over tasks that is printed without an interval gets the interval implied by its number of
-tasks, with the spread between tasks of the run it is compared with. Where the print is known to be wrong and the right number is known, the right number is the target. Where only the
+tasks, with the spread between tasks of the run it is compared with.
+Where the print is known to be wrong and the right number is known, the right number is the target. Where only the
 scoring of the paper is known (LaplacianShot of 2020 was scored by the best permutation of labels), the printed number
 is compared with the run scored in that way.
 """

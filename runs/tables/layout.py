@@ -239,7 +239,9 @@ def footnotes(table: Table) -> list[tuple[str, str, str]]:
     texts = {erratum.id: f"{erratum.id}: {erratum.text}" for erratum in table.errata}
     texts |= {cell.cause.id: f"{cell.cause.id}: {cell.cause}" for cell in table.cells if cell.cause}
     texts |= {cell.row_note: cell.row_note for cell in table.cells}
-    cited = dict.fromkeys(key for cell in table.ordered for key in (cell.row_note, *_cited(cell)) if key and key in texts)
+    cited = dict.fromkeys(
+        key for cell in table.ordered for key in (cell.row_note, *_cited(cell)) if key and key in texts
+    )
     marked = [(_letters(i), key, texts[key]) for i, key in enumerate(cited)]
     return marked + [("", key, text) for key, text in texts.items() if key and key not in cited]
 
@@ -287,8 +289,13 @@ def _legend(table: Table) -> list[str]:
     found += [f"{kind}: {text}" for kind, text in KINDS.items() if kind in {cell.kind for cell in printed}]
     sources = {cell.corrected_source for cell in printed if cell.corrected is not None}
     ways = {cell.scored.removeprefix("audit_").replace("_", " ") for cell in table.cells if scored(cell)}
-    named = {"corrected target": f" {' and '.join(sorted(sources))}", "scored as printed": f" {'; '.join(sorted(ways))}"}
-    labels = {line.label.text for line in lines(table)} | ({"bold"} if any(cell.best for cell in table.cells) else set())
+    named = {
+        "corrected target": f" {' and '.join(sorted(sources))}",
+        "scored as printed": f" {'; '.join(sorted(ways))}",
+    }
+    labels = {line.label.text for line in lines(table)} | (
+        {"bold"} if any(cell.best for cell in table.cells) else set()
+    )
     return found + [f"{label}: {text}{named.get(label, '')}" for label, text in LEGEND.items() if label in labels]
 
 

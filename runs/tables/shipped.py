@@ -125,9 +125,12 @@ def _results(rows: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, tuple
     """The results of each cell, by these columns."""
     for place, of_cell in rows.groupby([*by], sort=False):
         seeds: Any = of_cell[[*NUMBERS]].itertuples(index=False)
-        yield place, tuple(
-            SeedResult(seed, value, width, 0 if math.isnan(tasks) else int(tasks), as_printed=printed)
-            for seed, value, width, tasks, printed in seeds
+        yield (
+            place,
+            tuple(
+                SeedResult(seed, value, width, 0 if math.isnan(tasks) else int(tasks), as_printed=printed)
+                for seed, value, width, tasks, printed in seeds
+            ),
         )
 
 

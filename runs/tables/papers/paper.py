@@ -92,7 +92,8 @@ def _elsewhere(
 ) -> list[tuple[Cell, int, Mapping[str, Config]]]:
     """The cells with their headings on other data: rows or columns of one name share a heading if their cells have
     become equal, else they keep their groups. Headings named after a data set get the name of this one."""
-    by_row, by_column = defaultdict(set), defaultdict(set)
+    by_row: dict[Any, set[Any]] = defaultdict(set)
+    by_column: dict[Any, set[Any]] = defaultdict(set)
     for cell, position, configs in shown:
         by_row[cell.row_key] |= {(cell.metric, key) for key in configs}
         by_column[cell.column_group, cell.column, position] |= configs.keys()
@@ -103,7 +104,7 @@ def _elsewhere(
     found = []
     for cell, position, configs in shown:
         column = cell.column_group, cell.column, position
-        changes = {"row_group": "" if alike(by_row, cell.row_key) else cell.row_group}
+        changes: dict[str, Any] = {"row_group": "" if alike(by_row, cell.row_key) else cell.row_group}
         if recipe.clusters and any("dataset" in recipe.rows.get(name, {}) for name in cell.row_key):
             changes |= {"row": variant, "row_note": ""}  # notes are about the paper's data
         if recipe.clusters and any("dataset" in recipe.columns.get(name, {}) for name in column[:2]):
@@ -125,7 +126,7 @@ def _run(
     if not variant and (why := recipe.cannot.get(cell.row, {}).get(cell.column)):
         return {"obstacle": why}, ()
     if "strategy" not in wanted and "method" not in wanted:
-        return {"obstacle": QUOTED if cell.kind == "quoted" else NO_METHOD}, ()
+        return {"obstacle": QUOTED if cell.printed and cell.kind == "quoted" else NO_METHOD}, ()
     asked = _on(wanted, variant, recipe.data) if variant else wanted
     typed = _of_data(settings, recipe.data, recipe.key, asked.get(recipe.key, ""))
     plain, configs = (parsed(given, tuple(asked.items())) for given in ((), typed))

@@ -256,6 +256,7 @@ def published_names() -> list[str]:
     ]
 
 
+@cache
 def published_table(name: str) -> PublishedTable:
     """The table of that name.
 
@@ -264,11 +265,6 @@ def published_table(name: str) -> PublishedTable:
     """
     if name not in published_names():
         raise unknown("published table", name, published_names())
-    return _table(name)
-
-
-@cache
-def _table(name: str) -> PublishedTable:
     return table_from(name, read_published(f"{name}.yaml"))
 
 
@@ -348,11 +344,20 @@ def table_from(name: str, content: Any) -> PublishedTable:
         better = corrected.get((row.group, row.name))
         targets = better.values if better else [None] * len(columns)
         for column, text, target in zip(columns, row.values, targets, strict=True):
-            headings = {"row": row.name, "row_group": row.group, "row_kind": row.kind or "", "row_note": row.note}
-            headings |= {"column": column.name, "column_group": column.group}
-            cell = Cell(**headings, metric=column.metric, unit=column.unit, better=column.better)
+            cell = Cell(
+                row=row.name,
+                row_group=row.group,
+                row_kind=row.kind or "",
+                row_note=row.note,
+                column=column.name,
+                column_group=column.group,
+                metric=column.metric,
+                unit=column.unit,
+                better=column.better,
+                kind=row.kind or column.kind or "",
+            )
             if text is not None and text not in NO_NUMBER:
-                if not (row.kind or column.kind):
+                if not cell.kind:
                     raise InputError(f"{where}: give the row or its columns a kind ({', '.join(get_args(Kind))})")
                 own = [one for one, place in places if any(place.names) and place.holds(cell)]
                 number, width = _number(text, read.interval, where)
@@ -362,7 +367,6 @@ def table_from(name: str, content: Any) -> PublishedTable:
                     printed=text,
                     published=number,
                     published_half_width=width,
-                    kind=row.kind or column.kind or "",
                     remark="printed as approximate" * text.startswith("~"),
                     errata=tuple(erratum.id for erratum in own),
                     corrected=fixed,
