@@ -22,6 +22,7 @@ from runs.record.query import RunRow, read_runs
 from runs.stages.lineage import revisions_of
 from runs.tables.cell import Cell, SeedResult
 from runs.tables.claims import findings_of
+from runs.tables.claims.claim import Read
 from runs.tables.claims.few_shot import gain
 from runs.tables.judging import judged
 from runs.tables.keys import cell_key, features_here, settings_of
@@ -48,7 +49,7 @@ def look_up(table: Table, tracker: "Tracker", record: "Record | None" = None) ->
         record: the runs, if they were read before.
     """
     record = record or Record.of(table, tracker)
-    table = record.with_best(record.filled(table))
+    table = with_best(record.filled(table), record.files)
     findings = []
     if table.is_paper or table.name.partition("@")[0] in names("experiment"):
         findings = findings_of(table, record.files)
@@ -198,22 +199,24 @@ class Record:
                 self._tracker.say(f"{name} of run {run_id} is no longer whole ({error}): {lost}")
         return self._files[run_id]
 
-    def with_best(self, table: Table) -> Table:
-        """The table with `best` set for the cell of each column that is significantly better, task by task, than every
-        other cell, if there is one."""
-        best = [self._best([cell for cell in table.cells if cell.column_key == column]) for column in table.columns]
-        return table.mapped(lambda cell: {"best": any(cell is one for one in best)})
 
-    def _best(self, column: list[Cell]) -> Cell | None:
-        filled = [cell for cell in column if cell.results and cell.few_shot and cell.metric == "accuracy"]
-        settings = [settings_of(cell.few_shot) for cell in filled if cell.few_shot]
-        tasks = [{name: text for name, text in one.items() if name.partition(".")[0] not in METHOD} for one in settings]
-        if len(filled) < 2 or any(other != tasks[0] for other in tasks):
-            return None  # metrics other than the accuracy have no value for each task
-        first = max(filled, key=lambda cell: cell.value)
-        mine = self.files(first)
-        gains = (gain(mine, self.files(cell)) for cell in filled if cell is not first)
-        return first if all(difference is not None and difference.above() == "holds" for difference in gains) else None
+def with_best(table: Table, read: Read) -> Table:
+    """The table with `best` set for the cell of each column that is significantly better, task by task, than every
+    other cell, if there is one."""
+    best = [_best([cell for cell in table.cells if cell.column_key == column], read) for column in table.columns]
+    return table.mapped(lambda cell: {"best": any(cell is one for one in best)})
+
+
+def _best(column: list[Cell], read: Read) -> Cell | None:
+    filled = [cell for cell in column if cell.results and cell.few_shot and cell.metric == "accuracy"]
+    settings = [settings_of(cell.few_shot) for cell in filled if cell.few_shot]
+    tasks = [{name: text for name, text in one.items() if name.partition(".")[0] not in METHOD} for one in settings]
+    if len(filled) < 2 or any(other != tasks[0] for other in tasks):
+        return None  # metrics other than the accuracy have no value for each task
+    first = max(filled, key=lambda cell: cell.value)
+    mine = read(first)
+    gains = (gain(mine, read(cell)) for cell in filled if cell is not first)
+    return first if all(difference is not None and difference.above() == "holds" for difference in gains) else None
 
 
 def _data(run: RunRow) -> str:
