@@ -5,7 +5,7 @@ proves nothing where the clustering is less fair. Two errors are equal if two pr
 Weights at which clusters are lost are left out, since the error is a sum over clusters.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -46,17 +46,17 @@ def objective_at(path: TradeOff, error: float) -> float | None:
 
 def error_falls(claim: Claim, results: Results) -> Found:
     """Whether the fairness error falls as the weight grows."""
-    return _with_weight(claim, results, lambda path: path.fairness_error, -1)
+    return _with_weight(claim, results, "fairness_error", -1)
 
 
 def objective_rises(claim: Claim, results: Results) -> Found:
     """Whether the objective rises as the weight grows."""
-    return _with_weight(claim, results, lambda path: path.objective, 1)
+    return _with_weight(claim, results, "objective", 1)
 
 
-def _with_weight(claim: Claim, results: Results, values: Callable[[TradeOff], Floats], sign: int) -> Found:
+def _with_weight(claim: Claim, results: Results, values: str, sign: int) -> Found:
     whole = [(path, np.isfinite(path.error_of_all)) for path in results.of(*claim.methods)]
-    pairs = [(path.weights[there], values(path)[there]) for path, there in whole if there.sum() > 2]
+    pairs = [(path.weights[there], getattr(path, values)[there]) for path, there in whole if there.sum() > 2]
     if pairs:
         correlations = [_rank_correlation(*pair) for pair in pairs]
         first, last = (np.mean([of[end] for _, of in pairs]) for end in (0, -1))

@@ -120,12 +120,14 @@ def _sampler(results: Results, column: str) -> Choice:
 def _runs(results: Results, column: str, strategy: str) -> BySeed:
     """Return the results of a cell by seed; empty if the cell is not filled."""
     cell = results.cells[column].get(strategy)
-    return (results.read(cell) or {}) if cell else {}
+    return results.read(cell) if cell else {}
 
 
-def _gain(results: Results, column: str, methods: Sequence[str]) -> Gain | None:
-    """Return the paired gain of one strategy over another on the tasks of their common seeds; None without any."""
-    return gain(*(_runs(results, column, method) for method in methods))
+def _gains(claim: Claim, results: Results, *columns: str) -> list[Gain]:
+    """Return the accuracy of the claim's strategy in each column, or its paired gain over a second one on the tasks
+    of their common seeds; nothing if a column lacks it."""
+    gains = [gain(*(_runs(results, column, method) for method in claim.methods)) for column in columns]
+    return [one for one in gains if one is not None] if None not in gains else []
 
 
 def better(claim: Claim, results: Results, classes: Sequence[int] = ()) -> Found:
@@ -136,17 +138,17 @@ def better(claim: Claim, results: Results, classes: Sequence[int] = ()) -> Found
     """
     asked = dict(zip(("classes_min", "classes_max"), classes, strict=False))
     for column in _columns(results, claim.sampler, *claim.shots):
-        difference = _gain(results, column, claim.methods)
-        if difference is not None and asked.items() <= _sampler(results, column).options.items():
-            yield column, difference.above(), f"{' - '.join(claim.methods)}: {difference}"
+        if asked.items() <= _sampler(results, column).options.items():
+            for difference in _gains(claim, results, column):
+                yield column, difference.above(), f"{' - '.join(claim.methods)}: {difference}"
 
 
 def gain_shrinks(claim: Claim, results: Results) -> Found:
     """Yield for each pair of columns whether the first strategy gains more over the second with fewer shots."""
     few, many = (_columns(results, shot=shot) for shot in claim.shots)
     for one, five in itertools.product(few, many):
-        first, last = (_gain(results, column, claim.methods) for column in (one, five))
-        if first is not None and last is not None:
+        if gains := _gains(claim, results, one, five):
+            first, last = gains
             evidence = f"{' - '.join(claim.methods)}: {first} in {one}, {last} in {five}"
             yield f"{one}, {five}", (first - last).above(), evidence
 
@@ -156,9 +158,8 @@ def collapses(claim: Claim, results: Results) -> Found:
     (strategy,) = claim.methods
     for usual in _columns(results):
         for other in _columns(results, claim.sampler, _sampler(results, usual).options.get("shot")):
-            before, after = (gain(_runs(results, column, strategy)) for column in (usual, other))
-            if before is not None and after is not None:
-                loss = before - after
+            if gains := _gains(claim, results, usual, other):
+                loss = gains[0] - gains[1]
                 evidence = f"{strategy} loses {loss}; a collapse is more than {100 * COLLAPSE:.0f}"
                 yield f"{usual}, {other}", loss.above(COLLAPSE), evidence
 
