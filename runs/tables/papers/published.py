@@ -40,8 +40,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, config=STRICT)
 class PublishedColumn:
-    """One column of a file: the fields `column`, `column_group` and so on of its cells. `kind`: origin of its numbers, if
-    columns are methods. A printed column of two metrics is two columns that differ in `metric`."""
+    """One column. A printed column of two metrics is two columns that differ in `metric`.
+
+    Attributes:
+        group: the heading above several columns; "" without one.
+        name: the heading.
+        metric: accuracy, nmi, acc_hungarian, ari, seconds, objective ..., named as in the record if it is there.
+        unit: "%", "s" or "".
+        better: which direction is better; None for descriptions, such as a number of samples.
+        kind: origin of its numbers, if columns are methods; else None.
+    """
 
     name: str
     metric: str
@@ -53,11 +61,14 @@ class PublishedColumn:
 
 @dataclass(frozen=True, config=STRICT)
 class PublishedRow:
-    """One row of a file: the fields `row`, `row_group` and so on of its cells.
+    """One row.
 
     Attributes:
+        group: what several rows have in common, such as the network; "" without one.
+        name: the method, or what is described.
         kind: origin of its numbers; None if the column says it.
         cite: the source that the work cites for it.
+        note: a remark for the reader.
         column_groups: groups of columns in which it has cells; empty for all.
         values: its numbers, one for each column that it has, digits as printed; None for a dash.
     """
