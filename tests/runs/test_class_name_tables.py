@@ -3,6 +3,7 @@ files."""
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from runs.tables.keys import settings_of
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import published_table
 from runs.tables.papers.recipe import recipe_of
+from runs.tables.shipped import shipped_results
 
 ENCODERS = ("clip_rn50", "clip_vitb32", "clip_vitl14", "georsclip_vitb32", "remoteclip_vitb32", "skyclip50_vitl14")
 PROMPTS = 106
@@ -59,6 +61,13 @@ def test_a_table_is_filled_and_found_again_without_its_files(folder, store, trac
     again = json.loads(capsys.readouterr().out)["cells"]
     assert [cell["runs"] for cell in again] == [cell["runs"] for cell in cells]
     assert [cell["verdict"] for cell in again] == [cell["verdict"] for cell in cells]
+
+
+def test_shipped_results_of_other_files_do_not_count(folder, monkeypatch):
+    monkeypatch.setattr("runs.tables.shipped.PLACE", Path(__file__).parents[2] / "reproduction")
+    for settings, shipped in (([], True), ([f"features_root={folder}"], False)):
+        table, _ = shipped_results().filled(paper_table("rs_transclip/1", settings))
+        assert {bool(cell.shipped) for cell in table.cells} == {shipped}
 
 
 def test_an_experiment_says_which_folder_it_needs(store, tmp_path, monkeypatch, capsys):

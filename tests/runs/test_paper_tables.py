@@ -102,6 +102,13 @@ def test_rows_are_quoted_in_the_print_alone():
     assert {"SimpleShot", "BD-CSPN"} <= labels("thesis/4.1@glyphs")
 
 
+def test_headings_on_other_data_are_shared_where_their_cells_are_equal():
+    table = paper_table("thesis/4.4@glyphs")
+    assert {cell.row_group for cell in table.cells} == {""}, "all networks of the print are the small one"
+    assert {column[:2] for column in table.columns} == {("glyphs", "1-shot"), ("glyphs", "5-shot")}
+    assert len(table.cells) == 2 * len({cell.row for cell in table.cells})
+
+
 CONFIG = parse(EvaluateConfig, ["strategy=simpleshot"])[0]
 SEEDS = tuple(SeedResult(seed, 0.65 + 0.01 * seed, 0.002, 10_000, f"run{seed}") for seed in (0, 1))
 DIVERGED = tuple(SeedResult(seed, value, 1e300, 100, "run") for seed, value in ((0, 1e300), (1, -1e300)))

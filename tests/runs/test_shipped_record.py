@@ -130,6 +130,8 @@ def test_exported_results_are_those_of_the_runs(tracker, results_of, tmp_path, m
         assert known.as_shipped.value == pytest.approx(cell.value, nan_ok=True)
         assert known.as_shipped.as_printed == pytest.approx(cell.as_printed, nan_ok=True)
     assert [one for one in own.findings if one.status != "not run"] == findings
+    said = [(one.claim, one.setting) for one in look_up(empty, tracker).findings]
+    assert len(said) == len(set(said)), "a claim that the user's runs decide is not said again of the shipped ones"
     with (folder / RESULTS).open(encoding="utf-8") as file:
         assert str(tmp_path) not in file.read()
 
