@@ -23,8 +23,9 @@ from runs.report.papers import RESULTS as SHOWN
 from runs.report.papers import Reader
 from runs.stages.stage import set_values
 from runs.tables import shipped
+from runs.tables.cell import Cell
 from runs.tables.shipped import CLAIMS, FIELDS, FIGURES, RESULTS, shipped_key
-from runs.tables.table import Cell, Table
+from runs.tables.table import Table
 from runs.track import Tracker
 
 LEFT_OUT = {"vlm/regimes", "as_published"}  # large, or of cells that other tables have; compared with no print
@@ -61,7 +62,7 @@ def export(tracker: Tracker, folder: Path) -> int:
 def write(folder: Path, tables: Iterable[Table], runs: Runs) -> int:
     """Write results.csv and claims.csv, and return the number of results."""
     kept = (table for table in tables if table.name.partition("@")[0] not in LEFT_OUT)
-    filled = [table for table in kept if any(cell.results for cell in table.cells.values())]
+    filled = [table for table in kept if any(cell.results for cell in table.cells)]
     lines = [line for table in filled for line in result_lines(table, runs)]
     claims = [
         {"table": table.name, **{name: getattr(one, name) for name in FIELDS[CLAIMS][1:]}}
@@ -80,19 +81,18 @@ def write(folder: Path, tables: Iterable[Table], runs: Runs) -> int:
 def result_lines(table: Table, runs: Runs) -> Iterable[dict[str, str]]:
     """A line for each cell and seed of a table."""
     shown = table.compares  # the settings of the others are in their names, or in their files
-    settings = {place: _settings(cell) if shown else set() for place, cell in table.cells.items()}
-    common = set.intersection(*(settings[place] for place, cell in table.cells.items() if cell.results))
-    for (row, column), cell in table.cells.items():
-        unrounded = cell.published is not None and len(cell.published.printed) > ROUNDED
-        digits = 17 if unrounded else 7
+    settings = {cell.place: _settings(cell) if shown else set() for cell in table.cells}
+    common = set.intersection(*(settings[cell.place] for cell in table.cells if cell.results))
+    for cell in table.cells:
+        digits = 17 if len(cell.printed) > ROUNDED else 7
         for result in cell.results:
             tags = runs[result.run_id].tags
-            headings = (table.name, row.group, row.name, column.group, column.name, column.metric)
+            headings = (table.name, *cell.place)
             width, as_printed = _number(result.half_width, 4), _number(result.as_printed, 7)
             numbers = (str(result.seed), _number(result.value, digits), width, str(result.tasks or ""), as_printed)
             origin = (
                 shipped_key(cell.config) if cell.config and shown else "",
-                " ".join(sorted(settings[row, column] - common)),
+                " ".join(sorted(settings[cell.place] - common)),
                 (tags.get("features") or tags.get("data", ""))[:6],
                 tags.get("code", "")[:7],
                 MARKS.sub("", tags.get("machine", "")),

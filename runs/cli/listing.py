@@ -42,11 +42,10 @@ def _tables() -> Rows:
 
     rows = []
     for printed in map(published_table, published_names()):
-        cells = paper_table(printed.name).cells.values()
         counts = {
-            "cells": len(printed.values),
-            "runnable": sum(cell.config is not None and cell.published is not None for cell in cells),
-            "quoted": sum(value.kind == "quoted" for value in printed.values.values()),
+            "cells": len(printed.numbers),
+            "runnable": sum(bool(cell.config and cell.printed) for cell in paper_table(printed.name).cells),
+            "quoted": sum(cell.kind == "quoted" for cell in printed.numbers),
         }
         rows.append({"name": printed.name, "kind": printed.kind, **counts, "about": printed.caption})
     return rows

@@ -28,10 +28,14 @@ def quickstart_figures(table: Table, results: "Sequence[Result]", store: "Store"
         The paths of the files, without their endings.
     """
     cells = [
-        {"row": str(row), "series": str(column), "mean": 100 * cell.value, "half_width": 100 * cell.half_width}
-        for row in table.rows
-        for column in table.columns
-        if (cell := table.cells[row, column]).results
+        {
+            "row": cell.row_name,
+            "series": cell.column_name,
+            "mean": 100 * cell.value,
+            "half_width": 100 * cell.half_width,
+        }
+        for cell in table.ordered
+        if cell.results
     ]
     frame = pd.DataFrame(cells).assign(outer=np.nan, filled=True)
     frame["low"], frame["high"] = frame["mean"] - frame["half_width"], frame["mean"] + frame["half_width"]

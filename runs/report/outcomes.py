@@ -14,9 +14,10 @@ from runs.report.papers import Paper
 from runs.report.rendering import link, relative, rendered, slug, verdict
 from runs.report.sections import Item, Section, table_of
 from runs.tables import formats
+from runs.tables.cell import STATUSES
 from runs.tables.counts import counts_of, in_words
 from runs.tables.papers.published import Place, causes, errata
-from runs.tables.table import CLAIM_STATUSES, STATUSES, Table
+from runs.tables.table import CLAIM_STATUSES, Table
 
 Page = tuple[str, str, Markup]
 """Path, title and content."""
@@ -157,8 +158,7 @@ class Outcomes:
         return path, "What the papers claim", rendered(sections, [about])
 
     def _errata(self, path: str) -> Page:
-        verdicts = [cell.verdict for table in self.printed for cell in table.cells.values() if cell.verdict]
-        off = [one for one in verdicts if one.status in ("above", "below")]
+        off = [cell for table in self.printed for cell in table.cells if cell.verdict in ("above", "below")]
         sought = [one.cause for one in off if one.cause]
         found = sum(not cause.cause.startswith("unknown") for cause in sought)
         why = [(one.id, one.cause, one.evidence, self._where(path, one.where)) for one in causes().values()]

@@ -11,8 +11,7 @@ from runs.config.configs import EvaluateConfig
 from runs.config.overrides import write
 from runs.record.query import RunRow
 from runs.report.rendering import slug
-from runs.tables.evidence import look_up
-from runs.tables.filling import Record
+from runs.tables.evidence import Record, look_up
 from runs.tables.grid import experiment_table, table_of
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import published_names, published_table, works
@@ -99,7 +98,7 @@ class Reader:
         recipe, known = recipe_of(name), {name}
         if not recipe.rows or published_table(name).kind != "results":
             return
-        printed = [cell.clustering or cell.fair for cell in paper_table(name).cells.values()]
+        printed = [cell.clustering or cell.fair for cell in paper_table(name).cells]
         others = set(groups.names(recipe.data)) - {config.dataset.name for config in printed if config}
         for data in [Data(one) for one in self._datasets if one in others] if recipe.clusters else self._networks:
             title = data.of_table(name)
@@ -140,7 +139,7 @@ class Reader:
             else:
                 empty = paper_table(name, settings) if "@" in name else experiment_table(name, settings)
             # Most tables have no runs, which is seen faster than verdicts and claims.
-            if any(cell.results for cell in self._record.filled(empty).cells.values()):
+            if any(cell.results for cell in self._record.filled(empty).cells):
                 return look_up(empty, self._tracker, self._record)
         except InputError:
             pass

@@ -114,8 +114,7 @@ def verdict(difference: Difference) -> str:
 def markdown(comparisons: Sequence[Comparison]) -> str:
     """A table of differences to the reference for each setting; the CSV has those of all pairs."""
     tables = [(title(one), DataFrame(rows(one)).fillna("")) for one in comparisons]
-    texts = (f"{about}.\n\n{markdown_table([*of], of.to_numpy().tolist(), RIGHT)}\n" for about, of in tables)
-    return "\n".join(texts)
+    return "\n".join(f"{about}.\n\n{markdown_table([*of], of.to_numpy().tolist(), RIGHT)}\n" for about, of in tables)
 
 
 def latex(comparisons: Sequence[Comparison], name: str) -> str:

@@ -4,16 +4,17 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from runs.tables.cell import STATUSES
 from runs.tables.evidence import look_up
 from runs.tables.keys import cell_key
 from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import published_names, works
-from runs.tables.table import CLAIM_STATUSES, STATUSES, Table, VerdictStatus
+from runs.tables.table import CLAIM_STATUSES, Table
 
 if TYPE_CHECKING:
     from runs.track import Tracker
 
-WAITING: tuple[VerdictStatus, ...] = ("not run", "cannot run here")
+WAITING = ("not run", "cannot run here")
 
 
 def counts_of(name: str, tables: Iterable[Table]) -> dict[str, Any]:
@@ -25,14 +26,13 @@ def counts_of(name: str, tables: Iterable[Table]) -> dict[str, Any]:
         cells that were not run or cannot be run.
     """
     tables = list(tables)
-    cells = [cell for table in tables for cell in table.cells.values()]
-    verdicts = [cell.verdict for cell in cells if cell.verdict]
-    statuses = Counter(verdict.status for verdict in verdicts)
+    cells = [cell for table in tables for cell in table.cells]
+    statuses = Counter(cell.verdict for cell in cells)
     claims = Counter(finding.status for table in tables for finding in table.findings)
-    reasons = Counter((one.status, one.why) for one in verdicts if one.status in WAITING)
+    reasons = Counter((cell.verdict, cell.why) for cell in cells if cell.verdict in WAITING)
     return {
         "name": name,
-        "printed": sum(cell.published is not None for cell in cells),
+        "printed": sum(bool(cell.printed) for cell in cells),
         "shipped": sum(bool(cell.shipped) for cell in cells),
         "own": sum(bool(cell.results) for cell in cells),
         **{status: statuses[status] for status in STATUSES},
@@ -43,11 +43,10 @@ def counts_of(name: str, tables: Iterable[Table]) -> dict[str, Any]:
 
 def in_words(tables: Iterable[Table]) -> str:
     """The numbers of printed, runnable, run and reproduced cells as a sentence without a full stop."""
-    printed = [cell for table in tables for cell in table.cells.values() if cell.published]
+    printed = [cell for table in tables for cell in table.cells if cell.printed]
     runnable = [cell for cell in printed if cell.config]
     found = [cell for cell in runnable if cell.results or cell.shipped]
-    reproduced = sum(cell.verdict is not None and cell.verdict.status == "reproduced" for cell in found)
-    run = f"{len(found)} run, {reproduced} reproduced"
+    run = f"{len(found)} run, {sum(cell.verdict == 'reproduced' for cell in found)} reproduced"
     return f"{len(printed)} cells printed, {len(runnable)} can be run here, {run}"
 
 
@@ -55,12 +54,10 @@ def kinds_of_cells(tables: Iterable[Table]) -> dict[str, int]:
     """Return the number of cells with results, by what they are: results of methods, times, descriptions of data, and
     reprints, whose config, metric and printed number an earlier table has."""
     found, known = Counter[str](), set()
-    for table in tables:
-        for (_, column), cell in table.cells.items():
-            if not (cell.results or cell.shipped) or cell.config is None or cell.published is None:
-                continue
-            same = cell_key(cell.config), column.metric, cell.published.value
-            kind = "times" if column.unit == "s" else "results of methods" if column.better else "descriptions of data"
+    for cell in (cell for table in tables for cell in table.cells if cell.results or cell.shipped):
+        if cell.printed and cell.config:
+            same = cell_key(cell.config), cell.metric, cell.published
+            kind = "times" if cell.unit == "s" else "results of methods" if cell.better else "descriptions of data"
             found["reprints" if same in known else kind] += 1
             known.add(same)
     return dict(found)

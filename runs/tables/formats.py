@@ -6,17 +6,17 @@ What is shown is in `runs.tables.layout`.
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from runs.console.output import WIDE
 from runs.tables import layout
+from runs.tables.cell import Cell, Status
 from runs.tables.keys import cell_key
-from runs.tables.layout import Line, Piece
-from runs.tables.table import Cell, Column, Row, Table, VerdictStatus
+from runs.tables.layout import Piece
+from runs.tables.table import Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 PACKAGES = ("booktabs", "longtable")  # of LaTeX
 LATEX_WIDTH = 80  # characters that fit side by side in a text of 345 points
-COLOURS: Mapping[VerdictStatus | None, str] = {
+PRINTED = ("published", "published_half_width", "corrected", "corrected_half_width")
+COLOURS: Mapping[Status | None, str] = {
     "reproduced": "green",
     "above": "cyan",
     "below": "red",
@@ -33,16 +34,6 @@ COLOURS: Mapping[VerdictStatus | None, str] = {
     "no target": "yellow",
 }
 RAISED = str.maketrans(layout.LETTERS, "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ")
-
-
-def _rows(columns: Sequence[Column], lines: Sequence[Line]) -> Iterator[list[Piece]]:
-    """The label and the pieces of each line, with a line for the name of each group of rows."""
-    for group, some in groupby(lines, lambda line: line.row.group):
-        if group:
-            yield [Piece(group, style="bold"), *[Piece()] * len(columns)]
-        for line in some:
-            label = Piece(line.label, line.marks, "" if line.first else "italic")
-            yield [label, *(line.pieces.get(column, Piece()) for column in columns)]
 
 
 def show(table: Table, console: "Console") -> None:
@@ -53,10 +44,10 @@ def show(table: Table, console: "Console") -> None:
         style = f"{piece.style.replace('italic', '')} {COLOURS.get(piece.status, '')}".strip()
         return Text("  " * (piece.style == "italic") + piece.text, style).append(piece.marks.translate(RAISED))
 
-    title = table.title
-    for columns, lines in layout.parts(table, layout.lines(table), console.width - 1):
-        heads = [layout.wrapped(column.group, layout.heading(table, column)) for column in columns]
-        rows = [dict(zip(["", *heads], map(text, pieces), strict=True)) for pieces in _rows(columns, lines)]
+    title, names = table.title, layout.headings(table)
+    for columns, pieces in layout.parts(table, layout.lines(table), console.width - 1):
+        heads = [layout.wrapped(column[0], names[column]) for column in columns]
+        rows = [dict(zip(["", *heads], map(text, row), strict=True)) for row in pieces]
         console.table(rows, title=title, right=heads)
         title = ""
     if title:
@@ -96,10 +87,10 @@ def markdown(table: Table) -> str:
     def paragraph(text: str) -> str:
         return LEADING.sub(r"\1\\\2", markdown_text(text))
 
-    blocks = [f"{paragraph(table.title)}."]
-    for columns, lines in layout.parts(table, layout.lines(table), WIDE):
-        names = [markdown_text(f"{column.group} {layout.heading(table, column)}".strip()) for column in columns]
-        blocks.append(markdown_table(["", *names], [list(map(_markdown, row)) for row in _rows(columns, lines)], names))
+    blocks, heads = [f"{paragraph(table.title)}."], layout.headings(table)
+    for columns, rows in layout.parts(table, layout.lines(table), WIDE):
+        names = [markdown_text(f"{column[0]} {heads[column]}".strip()) for column in columns]
+        blocks.append(markdown_table(["", *names], [list(map(_markdown, row)) for row in rows], names))
     for heading, items in layout.below(table).items():
         texts = (f"- <sup>{mark}</sup> {paragraph(text)}" if mark else f"- {paragraph(text)}" for mark, text in items)
         blocks += [f"{heading}:", "\n".join(texts)]
@@ -138,21 +129,26 @@ def latex_table(frame: "DataFrame", caption: str, label: str, right: Sequence[bo
     )
 
 
+def _grouped(heads: list[tuple[str, str]]) -> Any:
+    """The names of columns, below those of their groups if there are any."""
+    from pandas import MultiIndex
+
+    return MultiIndex.from_tuples(heads) if any(group for group, _ in heads) else [name for _, name in heads]
+
+
 def latex(table: Table) -> str:
     r"""The table alone, to be \input, in parts that fit the page: printed numbers, targets and results. Its verdicts,
     notes and claims are in the Markdown file."""
-    from pandas import DataFrame, MultiIndex
+    from pandas import DataFrame
 
-    shown = [line for line in layout.lines(table) if line.label != "verdict"]
-    texts = []
-    for i, (columns, lines) in enumerate(layout.parts(table, shown, LATEX_WIDTH, gap=2)):
+    shown = [line for line in layout.lines(table) if line.label.text != "verdict"]
+    texts, names = [], layout.headings(table)
+    for i, (columns, rows) in enumerate(layout.parts(table, shown, LATEX_WIDTH, gap=2)):
         heads = [("", "")]
         for column in columns:
-            stack = r"\\".join(map(latex_text, layout.wrapped(layout.heading(table, column)).splitlines()))
-            heads.append((latex_text(column.group), rf"\shortstack[r]{{{stack}}}" if r"\\" in stack else stack))
-        grouped = any(column.group for column in columns)
-        rows = [list(map(_latex, row)) for row in _rows(columns, lines)]
-        frame = DataFrame(rows, columns=MultiIndex.from_tuples(heads) if grouped else [name for _, name in heads])
+            stack = r"\\".join(map(latex_text, layout.wrapped(names[column]).splitlines()))
+            heads.append((latex_text(column[0]), rf"\shortstack[r]{{{stack}}}" if r"\\" in stack else stack))
+        frame = DataFrame([list(map(_latex, row)) for row in rows], columns=_grouped(heads))
         caption = table.title if i == 0 else f"{table.name}, continued"
         label = f"{table.file_name}{f'-{i + 1}' if i else ''}"
         texts.append(latex_table(frame, caption, label, [False, *[True] * len(columns)]))
@@ -201,14 +197,13 @@ def html(table: Table, address: Callable[[str], str] | None = None) -> str:
     Args:
         address: that of a run, by its id; None: numbers are no links.
     """
-    from pandas import DataFrame, MultiIndex
+    from pandas import DataFrame
 
-    found = [f'<p class="caption">{escape(table.title)}.</p>']
-    for columns, lines in layout.parts(table, layout.lines(table)):
-        rows = [[_html(piece, address) for piece in row] for row in _rows(columns, lines)]
-        heads = [(escape(column.group), escape(layout.heading(table, column))) for column in columns]
-        grouped = MultiIndex.from_tuples(heads) if any(group for group, _ in heads) else [name for _, name in heads]
-        frame = DataFrame([row[1:] for row in rows], index=[row[0] for row in rows], columns=grouped)
+    found, names = [f'<p class="caption">{escape(table.title)}.</p>'], layout.headings(table)
+    for columns, pieces in layout.parts(table, layout.lines(table)):
+        rows = [[_html(piece, address) for piece in row] for row in pieces]
+        heads = [(escape(column[0]), escape(names[column])) for column in columns]
+        frame = DataFrame([row[1:] for row in rows], index=[row[0] for row in rows], columns=_grouped(heads))
         found.append(html_table(frame, table.name, "numbers", index=True))
     for heading, items in layout.below(table).items():
         marked = (f"<sup>{mark}</sup> {escape(text)}" if mark else escape(text) for mark, text in items)
@@ -231,44 +226,36 @@ def page(table: Table) -> str:
 
 def records(table: Table) -> list[dict[str, Any]]:
     """One record for each cell, in the order of the table; None or "" where something is missing."""
-    return [_record(table, row, column, cell) for (row, column), cell in table.cells.items()]
+    return [_record(table, cell) for cell in table.cells]
 
 
-def _record(table: Table, row: Row, column: Column, cell: Cell) -> dict[str, Any]:
-    verdict = cell.verdict
+def _record(table: Table, cell: Cell) -> dict[str, Any]:
     tasks, clustering = cell.few_shot, cell.clustering or cell.fair
-    printed = cell.published if table.compares else None
+    known = table.compares and bool(cell.printed)  # the print is compared with
     return {
         "table": table.name,
-        "row_group": row.group,
-        "row": row.name,
-        "column_group": column.group,
-        "column": column.name,
-        "metric": column.metric,
-        "unit": column.unit,
+        **dict(zip(("row_group", "row", "column_group", "column", "metric"), cell.place, strict=True)),
+        "unit": cell.unit,
         # Origin of the printed number; in an experiment, what the strategy declares.
-        "kind": printed.kind if printed else row.kind,
-        "published": printed.value if printed else None,
-        "published_half_width": printed.half_width if printed else None,
-        # The number that is compared with in place of the published one.
-        "corrected": printed.corrected if printed else None,
-        "corrected_half_width": printed.corrected_half_width if printed else None,
-        "errata": printed.errata if printed else (),
+        "kind": cell.kind if known else cell.row_kind,
+        # The printed number, and that which is compared with in its place.
+        **{name: getattr(cell, name) if known else None for name in PRINTED},
+        "errata": cell.errata if known else (),
         # Mean over seeds, and half its 95 % interval.
-        "reproduced": _finite(column.scale * cell.value),
-        "half_width": _finite(column.scale * cell.half_width),
+        "reproduced": _finite(cell.scale * cell.value),
+        "half_width": _finite(cell.scale * cell.half_width),
         # Mean over the seeds of the shipped runs.
-        "shipped": _finite(column.scale * replace(cell, results=cell.shipped).value),
+        "shipped": _finite(cell.scale * cell.as_shipped.value),
         "shipped_seeds": len(cell.shipped),
         # The metric by which the paper scored, if it is not that of the column, and the result by it.
         "scored": cell.scored,
-        "scored_as_printed": _finite(column.scale * cell.as_printed),
-        "difference": _finite(verdict.difference) if verdict and printed else None,
-        "verdict": verdict.status if verdict else "",
-        "why": verdict.why if verdict else "",
-        "cause": verdict.cause.cause if verdict and verdict.cause else "",  # of above or below
+        "scored_as_printed": _finite(cell.scale * cell.as_printed),
+        "difference": _finite(cell.difference) if known else None,
+        "verdict": cell.verdict or "",
+        "why": cell.why,
+        "cause": cell.cause.cause if cell.cause else "",  # of above or below
         "best": cell.best,
-        "tasks": cell.tasks,  # over all seeds
+        "tasks": sum(result.tasks for result in cell.results),  # over all seeds
         "seeds": len(cell.results),
         "runs": tuple(result.run_id for result in cell.results),
         "strategy": tasks.strategy.name if tasks else clustering.method.name if clustering else "",

@@ -1,6 +1,7 @@
 """The table of an experiment: strategies by kinds of tasks, or methods of clustering by their scores."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from runs.config.cluster import NONE
@@ -8,7 +9,8 @@ from runs.config.compose import accepts
 from runs.config.configs import ClusterConfig, EvaluateConfig, parse
 from runs.config.groups import SAME, names
 from runs.stages.lineage import short, short_name, weights_name
-from runs.tables.table import Cell, Column, Row, Table
+from runs.tables.cell import Cell
+from runs.tables.table import Table, distinct
 
 NO_CLASSES = ("predictions",)
 """Data sets whose points have no true classes."""
@@ -33,15 +35,20 @@ def table_of(name: str, configs: Sequence[EvaluateConfig]) -> Table:
     Columns are the kinds of tasks. Rows are strategies, with the other keys that differ between the configs, except the
     seed. Several files of features make groups of rows.
     """
-    cells: dict[tuple[Row, Column], Cell] = {}
     several = len({config.features for config in configs}) > 1
     apart = ("seed", "sampler", "tasks", "features") if several else ("seed", "sampler")
-    for config, row, column in zip(configs, row_names(configs, apart), column_names(configs), strict=True):
-        group = weights_name(config) if several else ""
-        # Configs at the same place differ only in their seed.
-        needs = "needs features_root=FOLDER" if config.lacks_features else ""
-        cells.setdefault((Row(row, group, kind_of(config)), Column(column)), Cell(config, needs))
-    return Table.of(name, _about(configs), cells, configs=tuple(configs))
+    cells = [  # configs at the same place differ only in their seed
+        Cell(
+            row=row,
+            row_group=weights_name(config) if several else "",
+            row_kind=kind_of(config),
+            column=column,
+            config=config,
+            obstacle="needs features_root=FOLDER" if config.lacks_features else "",
+        )
+        for config, row, column in zip(configs, row_names(configs, apart), column_names(configs), strict=True)
+    ]
+    return Table(name, _about(configs), distinct(cells), configs=tuple(configs))
 
 
 def clusterings_table(name: str, configs: Sequence[ClusterConfig]) -> Table:
@@ -50,7 +57,7 @@ def clusterings_table(name: str, configs: Sequence[ClusterConfig]) -> Table:
     Columns are scores, for each data set. Rows are methods, in groups with the same known labels, with the other keys
     that differ between the configs of a group, except the seed.
     """
-    cells: dict[tuple[Row, Column], Cell] = {}
+    cells = []
     several = len({config.dataset.name for config in configs}) > 1
     apart = ("seed", "dataset") if several else ("seed",)
     by_labels: dict[str | None, list[ClusterConfig]] = {}
@@ -59,21 +66,21 @@ def clusterings_table(name: str, configs: Sequence[ClusterConfig]) -> Table:
     for labels, alike in by_labels.items():
         group = ("no labels" if alike[0].asked_labels() is None else f"{labels} labels") if len(by_labels) > 1 else ""
         for config, row in zip(alike, row_names(alike, apart), strict=True):
-            for column in _scores(config, config.dataset.name if several else ""):
-                cells.setdefault((Row(row, group), column), Cell(config))
-    return Table.of(name, _about(configs), cells, configs=tuple(configs))
+            of_data = config.dataset.name if several else ""
+            cells += [replace(cell, row=row, row_group=group, column_group=of_data) for cell in _scores(config)]
+    return Table(name, _about(configs), distinct(cells), configs=tuple(configs))
 
 
-def _scores(config: ClusterConfig, group: str) -> list[Column]:
-    """The columns of a clustering."""
-    time = Column("time of a start", group, "seconds_optimise", "s", "lower")
+def _scores(config: ClusterConfig) -> list[Cell]:
+    """A cell for each score of a clustering, in a row without a name."""
+    time = Cell(row="", column="time of a start", metric="seconds_optimise", unit="s", better="lower", config=config)
     if config.dataset.plugin in NO_CLASSES:
-        return [Column("steps", group, "iterations_mean", "", "lower"), time]
+        return [replace(time, column="steps", metric="iterations_mean", unit=""), time]
     known = config.asked_labels() is not None
-    scores = [Column("accuracy", group) if known else Column("ACC", group, "acc_hungarian")]
-    if config.fits > 1:
-        scores.append(Column("mean ACC of the starts", group, "acc_hungarian_mean"))
-    return [*scores, Column("NMI", group, "nmi"), time]
+    scores = {"accuracy": "accuracy"} if known else {"ACC": "acc_hungarian"}
+    scores |= {"mean ACC of the starts": "acc_hungarian_mean"} if config.fits > 1 else {}
+    scores["NMI"] = "nmi"
+    return [*(Cell(row="", column=name, metric=metric, config=config) for name, metric in scores.items()), time]
 
 
 def _about(configs: Sequence[EvaluateConfig] | Sequence[ClusterConfig]) -> str:

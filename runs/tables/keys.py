@@ -41,12 +41,6 @@ def cell_key(config: Config, features: str = "") -> str:
     return key("cell", settings | ({"features": features} if features else {}), {}, {})[:8]
 
 
-def wanted_key(config: Config) -> str:
-    """The key by which the runs of a cell are found. Features that are not there count by the names of their files, so
-    that runs of another machine are found."""
-    return cell_key(config, features_here(config))
-
-
 def features_here(config: Config) -> str:
     """The fingerprint of the given features of a config; empty without any, or if a file is not there."""
     if not isinstance(config, EvaluateConfig) or config.features is None or config.lacks_features:

@@ -6,17 +6,17 @@ here and the verdict, as far as there are any. A row of an experiment is one lin
 column, with as many digits as the print has.
 """
 
-import dataclasses
 import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from runs.tables.papers.published import Value, published_table
-from runs.tables.table import STATUSES, Cell, Column, Row, SeedResult, Table, VerdictStatus
+from runs.tables.cell import STATUSES, Cell, SeedResult, Status
+from runs.tables.papers.published import published_table
+from runs.tables.table import Table
 
 HEADING = 12  # characters that a line of a heading may always have
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # marks of footnotes; Unicode has no raised q
@@ -30,12 +30,16 @@ KINDS = {
 }
 INTERVALS = {"ci95": "± of the paper: 95 % intervals", "std": "in brackets: standard deviations"}
 LEGEND = {
+    "corrected target": "replaces the printed number; from",
     "shipped": "the result of the runs that the project ships, scored as in the paper",
     "here": "the result of the runs in this record; difference: here minus the target",
     "scored as printed": "what is compared, by",
     "bold": "significantly better, task by task, than every other cell of its column",
 }
-JUDGED: tuple[VerdictStatus, ...] = ("reproduced", "above", "below")
+BELOW = ("corrected target", "shipped", "here", "scored as printed", "verdict")  # lines below the printed one
+JUDGED: tuple[Status, ...] = ("reproduced", "above", "below")
+Key = tuple[str, str, str]
+"""Headings and metric of a column."""
 
 
 @dataclass(frozen=True)
@@ -45,63 +49,59 @@ class Piece:
     text: str = ""
     marks: str = ""
     style: Literal["", "bold", "italic"] = ""
-    status: VerdictStatus | None = None
+    status: Status | None = None
     why: str = ""
     runs: tuple[SeedResult, ...] = ()
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a row: its label, which is the name of the row in the first line, then what the line shows; and a
-    piece for each column that it has."""
+    """One line of a row: the group of the row; a label, which is the name of the row in the first line, then what the
+    line shows; and a piece for each column that it has."""
 
-    row: Row
-    label: str
-    pieces: Mapping[Column, Piece] = field(default_factory=dict)
-    marks: str = ""
-    first: bool = False
+    group: str
+    label: Piece
+    pieces: Mapping[Key, Piece]
 
 
-def measured(table: Table, cell: Cell, column: Column) -> str:
-    """Mean and interval of the runs in the unit of the column, and the number of seeds, unless all cells have the same,
-    which the title says; without runs, the verdict."""
+def measured(cell: Cell, like: str = "", seeds: bool = False) -> str:
+    """Mean and interval of the runs in the unit of the column, and their number of `seeds`; without runs, the verdict.
+
+    Args:
+        like: a number with the digits that numbers without a print get.
+    """
     if not cell.results:
-        return cell.verdict.status if cell.verdict else "not run"
-    in_title = len({len(other.results) for other in table.cells.values() if other.results}) == 1
-    seeds = f" (n={len(cell.results)})" if len(cell.results) > 1 and not in_title else ""
-    of_column = (other.published.printed for (_, c), other in table.cells.items() if c == column and other.published)
-    like = _like(cell, column) or next(of_column, "")
-    return _spell(column.scale * cell.value, column.scale * cell.half_width, like) + seeds
+        return cell.verdict or "not run"
+    count = f" (n={len(cell.results)})" if seeds and len(cell.results) > 1 else ""
+    return _spell(cell.scale * cell.value, cell.scale * cell.half_width, _like(cell) or like) + count
 
 
-def corrected(value: Value | None) -> str:
+def corrected(cell: Cell) -> str:
     """The number to compare with instead of the printed one; empty without one."""
-    if value is None or value.corrected is None:
-        return ""
-    return _spell(value.corrected, value.corrected_half_width, value.printed)
+    return "" if cell.corrected is None else _spell(cell.corrected, cell.corrected_half_width, cell.printed)
 
 
-def scored(cell: Cell, column: Column) -> str:
+def scored(cell: Cell) -> str:
     """The result scored as in the paper; empty where that is the metric of the column, or where there is a corrected
     target."""
-    if not cell.scored or math.isnan(cell.as_printed) or (cell.published and cell.published.corrected is not None):
+    if not cell.scored or math.isnan(cell.as_printed) or cell.corrected is not None:
         return ""
-    return _number(column.scale * cell.as_printed, _like(cell, column))
+    return _number(cell.scale * cell.as_printed, _like(cell))
 
 
-def difference(cell: Cell, column: Column) -> str:
+def difference(cell: Cell) -> str:
     """Result minus target, in the unit of the column; empty without one. It has two significant digits where the digits
     of the print would round it to 0."""
-    if cell.verdict is None or math.isnan(cell.verdict.difference):
+    if math.isnan(cell.difference):
         return ""
-    text = _number(cell.verdict.difference, _shortened(_like(cell, column)), "+")
-    hidden = cell.verdict.status in ("above", "below") and float(text) == 0
-    return f"{cell.verdict.difference:+.2g}" if hidden else text
+    text = _number(cell.difference, _shortened(_like(cell)), "+")
+    hidden = cell.verdict in ("above", "below") and float(text) == 0
+    return f"{cell.difference:+.2g}" if hidden else text
 
 
-def _like(cell: Cell, column: Column) -> str:
+def _like(cell: Cell) -> str:
     """A number with as many digits as the numbers of the cell get."""
-    return cell.published.printed if cell.published else PERCENT if column.unit == "%" else ""
+    return cell.printed or (PERCENT if cell.unit == "%" else "")
 
 
 def _spell(value: float, half_width: float | None, like: str) -> str:
@@ -128,80 +128,92 @@ def _number(value: float, like: str, sign: str = "-") -> str:
 def lines(table: Table) -> list[Line]:
     """The lines from top to bottom, rows of a group together."""
     marks = {key: mark for mark, key, _ in footnotes(table)}
-    return [line for row in _by_group(table.rows) for line in _of_row(table, row, marks)]
+    digits = {cell.column_key: cell.printed for cell in reversed(table.cells) if cell.printed}
+    alike = len({len(cell.results) for cell in table.cells if cell.results}) == 1  # the title says how many seeds
+    rows = {key: list(cells) for key, cells in groupby(table.ordered, lambda cell: cell.row_key)}
 
+    def shown(cell: Cell) -> Piece:
+        text = measured(cell, digits.get(cell.column_key, ""), not alike)
+        return Piece(text, style="bold" if cell.best else "", runs=cell.results)
 
-def _of_row(table: Table, row: Row, marks: Mapping[str, str]) -> Iterator[Line]:
-    cells = {column: table.cells[row, column] for column in table.columns if (row, column) in table.cells}
-    has_kind = row.kind not in ("", "own") and (table.compares or not table.is_paper)  # on other data nothing is quoted
-    label = f"{row.name} ({row.kind})" if has_kind else row.name
-    here = {
-        column: Piece(measured(table, cell, column), style="bold" if cell.best else "", runs=cell.results)
-        for column, cell in cells.items()
-    }
-    if not table.compares:
-        yield Line(row, label, here, first=True)
-        return
-    printed = {
-        column: Piece(
-            cell.published.printed if cell.published else "-",
-            "".join(sorted((marks[key] for key in _cited(cell) if key in marks), key=lambda mark: (len(mark), mark))),
-        )
-        for column, cell in cells.items()
-    }
-    yield Line(row, label, printed, marks.get(row.note, ""), first=True)
-    below: dict[str, dict[Column, Piece]] = {}
-    for column, cell in cells.items():
-        shipped, verdict = dataclasses.replace(cell, results=cell.shipped), cell.verdict
+    def below(cell: Cell) -> dict[str, Piece]:
+        shipped = cell.as_shipped
         pieces = {
-            "corrected target": Piece(corrected(cell.published)),
-            "shipped": Piece(scored(shipped, column) or measured(table, shipped, column) if cell.shipped else ""),
-            "here": here[column] if cell.results else Piece(),
-            "scored as printed": Piece(scored(cell, column)),
+            "corrected target": Piece(corrected(cell)),
+            "shipped": Piece((scored(shipped) or shown(shipped).text) if cell.shipped else ""),
+            "here": shown(cell) if cell.results else Piece(),
+            "scored as printed": Piece(scored(cell)),
         }
-        if verdict and (cell.results or cell.shipped):
-            text = f"{difference(cell, column)} {verdict.status}".strip()
-            pieces["verdict"] = Piece(text, status=verdict.status, why=verdict.why)
-        for name, piece in pieces.items():
-            below.setdefault(name, {}).update({column: piece} if piece.text else {})
-    yield from (Line(row, name, below[name]) for name in below if below[name])
+        if cell.verdict and (cell.results or cell.shipped):
+            text = f"{difference(cell)} {cell.verdict}".strip()
+            pieces["verdict"] = Piece(text, status=cell.verdict, why=cell.why)
+        return {name: piece for name, piece in pieces.items() if piece.text}
+
+    found = []
+    for cells in map(rows.__getitem__, _by_group(rows)):
+        first = cells[0]
+        has_kind = first.row_kind not in ("", "own") and (table.compares or not table.is_paper)
+        label = f"{first.row} ({first.row_kind})" if has_kind else first.row  # on other data nothing is quoted
+        if not table.compares:
+            found.append(Line(first.row_group, Piece(label), {cell.column_key: shown(cell) for cell in cells}))
+            continue
+        printed = {}
+        for cell in cells:
+            cited = sorted((marks[key] for key in _cited(cell) if key in marks), key=lambda mark: (len(mark), mark))
+            printed[cell.column_key] = Piece(cell.printed or "-", "".join(cited))
+        found.append(Line(first.row_group, Piece(label, marks.get(first.row_note, "")), printed))
+        more = {cell.column_key: below(cell) for cell in cells}
+        for name in BELOW:
+            pieces = {column: of[name] for column, of in more.items() if name in of}
+            found += [Line(first.row_group, Piece(name, style="italic"), pieces)] if pieces else []
+    return found
 
 
-def heading(table: Table, column: Column) -> str:
-    """The name of a column, with its metric, unit and kind where the table has several."""
-    name = column.name
-    if [(c.group, c.name) for c in table.columns].count((column.group, column.name)) > 1:
-        name += f" {METRICS.get(column.metric, column.metric.replace('_', ' '))}"
-    if column.unit and len({c.unit for c in table.columns}) > 1:
-        name += f" ({column.unit})"
-    kinds = {cell.published.kind for (_, c), cell in table.cells.items() if c == column and cell.published}
-    return f"{name}, {kinds.pop()}" if len(kinds) == 1 and not any(row.kind for row in table.rows) else name
+def headings(table: Table) -> dict[Key, str]:
+    """The name of each column, with its metric, unit and kind where the table has several."""
+    of_column: dict[Key, list[Cell]] = {}
+    for cell in table.cells:
+        of_column.setdefault(cell.column_key, []).append(cell)
+    units = {key: cells[0].unit for key, cells in of_column.items()}
+    names = [key[:2] for key in table.columns]
+    found = {}
+    for key in table.columns:
+        name, metric = key[1:]
+        if names.count(key[:2]) > 1:
+            name += f" {METRICS.get(metric, metric.replace('_', ' '))}"
+        if units[key] and len({*units.values()}) > 1:
+            name += f" ({units[key]})"
+        kinds = {cell.kind for cell in of_column[key] if cell.printed}
+        alone = len(kinds) == 1 and not any(cell.row_kind for cell in table.cells)
+        found[key] = f"{name}, {kinds.pop()}" if alone else name
+    return found
 
 
-def wrapped(*headings: str) -> str:
+def wrapped(*texts: str) -> str:
     """The headings of a column in short lines."""
-    return "\n".join(line for text in headings for line in textwrap.wrap(text, HEADING))
+    return "\n".join(line for text in texts for line in textwrap.wrap(text, HEADING))
 
 
 def parts(
     table: Table, shown: Sequence[Line], width: float = math.inf, gap: int = 3
-) -> Iterator[tuple[list[Column], list[Line]]]:
-    """The columns in parts that fit a width in characters, each with those of the lines that have something in them.
+) -> Iterator[tuple[list[Key], list[list[Piece]]]]:
+    """The columns in parts that fit a width in characters, each with rows of pieces: the label, and one a column. There
+    are the lines that have something in these columns, and a line for the name of each group of rows.
 
     A group of columns is split only if it is too wide by itself, and columns without a row in common with those before
     begin a new part.
     """
-    labels = [*(line.label + line.marks for line in shown), *(row.group for row in table.rows)]
+    labels = [*(line.label.text + line.label.marks for line in shown), *(cell.row_group for cell in table.cells)]
     free = width - max(map(len, labels), default=0) - 4 - gap
-    found: list[list[Column]] = []
-    left, known = 0.0, set[Row]()
-    for _, group in groupby(table.columns, lambda column: column.group):
+    heads, found = headings(table), list[list[Key]]()
+    left, known = 0.0, set[tuple[str, str]]()
+    for group, columns in groupby(table.columns, lambda column: column[0]):
         widths = {}
-        for column in group:
+        for column in columns:
             pieces = [line.pieces[column] for line in shown if column in line.pieces]
-            names = wrapped(column.group, heading(table, column)).splitlines()
+            names = wrapped(group, heads[column]).splitlines()
             widths[column] = max(map(len, (*names, *(piece.text + piece.marks for piece in pieces)))) + gap
-        rows = {row for row, column in table.cells if column in widths}
+        rows = {cell.row_key for cell in table.cells if cell.column_key in widths}
         if sum(widths.values()) > left or not known & rows:
             left = 0
         for column, wide in widths.items():
@@ -211,8 +223,12 @@ def parts(
             found[-1].append(column)
             left -= wide
             known |= rows
-    for columns in found:
-        yield columns, [line for line in shown if line.pieces.keys() & {*columns}]
+    for part in found:
+        rows_: list[list[Piece]] = []
+        for name, lines_ in groupby((line for line in shown if line.pieces.keys() & {*part}), lambda line: line.group):
+            rows_ += [[Piece(name, style="bold"), *[Piece()] * len(part)]] if name else []
+            rows_ += [[line.label, *(line.pieces.get(column, Piece()) for column in part)] for line in lines_]
+        yield part, rows_
 
 
 def footnotes(table: Table) -> list[tuple[str, str, str]]:
@@ -221,23 +237,18 @@ def footnotes(table: Table) -> list[tuple[str, str, str]]:
     if not table.compares:
         return []
     texts = {erratum.id: f"{erratum.id}: {erratum.text}" for erratum in table.errata}
-    causes = [cell.verdict.cause for cell in table.cells.values() if cell.verdict]
-    texts |= {cause.id: f"{cause.id}: {cause}" for cause in causes if cause}
-    texts |= {row.note: row.note for row in table.rows}
-    cited = []
-    for row in table.rows:
-        cells = [table.cells[row, column] for column in table.columns if (row, column) in table.cells]
-        cited += [row.note, *(key for cell in cells for key in _cited(cell))]
-    order = [key for key in dict.fromkeys(cited) if key and key in texts]
-    marked = [(_letters(i), key, texts[key]) for i, key in enumerate(order)]
-    return marked + [("", key, text) for key, text in texts.items() if key and key not in order]
+    texts |= {cell.cause.id: f"{cell.cause.id}: {cell.cause}" for cell in table.cells if cell.cause}
+    texts |= {cell.row_note: cell.row_note for cell in table.cells}
+    cited = dict.fromkeys(
+        key for cell in table.ordered for key in (cell.row_note, *_cited(cell)) if key and key in texts
+    )
+    marked = [(_letters(i), key, texts[key]) for i, key in enumerate(cited)]
+    return marked + [("", key, text) for key, text in texts.items() if key and key not in cited]
 
 
 def _cited(cell: Cell) -> tuple[str, ...]:
     """The ids of the errata of a cell, and of the cause of its difference."""
-    errata = cell.published.errata if cell.published else ()
-    cause = cell.verdict.cause if cell.verdict else None
-    return (*errata, cause.id) if cause else errata
+    return (*cell.errata, cell.cause.id) if cell.cause else cell.errata
 
 
 def _letters(i: int) -> str:
@@ -249,15 +260,16 @@ def _letters(i: int) -> str:
 def below(table: Table) -> dict[str, list[tuple[str, str]]]:
     """The lists below a table that are not empty, by heading: texts with their marks (or "")."""
     verdicts = ", ".join(f"{count} {status}" for status, count in table.statuses.items())
+    claims = [
+        _joined(": ", one.status, f"{one.claim} ({_joined(', ', one.source, one.setting)})", one.evidence)
+        for one in table.findings
+    ]
     lists = {
         "Legend": [("", text) for text in _legend(table)],
         "Notes": [(mark, text) for mark, _, text in footnotes(table)],
         f"Verdicts: {verdicts}": [("", text) for text in _reasons(table)],
         "Remarks": [("", text) for text in table.notes],
-        "What the papers claim": [
-            ("", _joined(": ", one.status, f"{one.claim} ({_joined(', ', one.source, one.setting)})", one.evidence))
-            for one in table.findings
-        ],
+        "What the papers claim": [("", text) for text in claims],
     }
     return {name: texts for name, texts in lists.items() if texts}
 
@@ -270,44 +282,42 @@ def _legend(table: Table) -> list[str]:
     """Meaning of the words and signs that occur in a paper's table."""
     if not table.compares:
         return []
-    paper, cells = published_table(table.name), table.cells.values()
-    printed = [cell.published for cell in cells if cell.published]
+    paper, printed = published_table(table.name), [cell for cell in table.cells if cell.printed]
     count = paper.tasks if paper.over == "tasks" else paper.runs
     over = f" over {f'{count:,} ' if count else ''}{paper.over}" if paper.over else ""
     found = [f"{INTERVALS[paper.interval]}{over}"] if paper.interval in INTERVALS and printed else []
-    found += [f"{kind}: {text}" for kind, text in KINDS.items() if kind in {value.kind for value in printed}]
-    sources = {value.corrected_source for value in printed if value.corrected is not None}
-    ways = {cell.scored for (_, column), cell in table.cells.items() if scored(cell, column)}
+    found += [f"{kind}: {text}" for kind, text in KINDS.items() if kind in {cell.kind for cell in printed}]
+    sources = {cell.corrected_source for cell in printed if cell.corrected is not None}
+    ways = {cell.scored.removeprefix("audit_").replace("_", " ") for cell in table.cells if scored(cell)}
     named = {
         "corrected target": f" {' and '.join(sorted(sources))}",
-        "scored as printed": " " + "; ".join(sorted(way.removeprefix("audit_").replace("_", " ") for way in ways)),
+        "scored as printed": f" {'; '.join(sorted(ways))}",
     }
-    labels = {line.label for line in lines(table)} | ({"bold"} if any(cell.best for cell in cells) else set())
-    words = {"corrected target": "replaces the printed number; from", **LEGEND}
-    return found + [f"{label}: {text}{named.get(label, '')}" for label, text in words.items() if label in labels]
+    labels = {line.label.text for line in lines(table)} | (
+        {"bold"} if any(cell.best for cell in table.cells) else set()
+    )
+    return found + [f"{label}: {text}{named.get(label, '')}" for label, text in LEGEND.items() if label in labels]
 
 
 def _reasons(table: Table) -> list[str]:
     """Reasons for verdicts that do not follow from comparing numbers, each with its rows."""
-    rows: dict[tuple[VerdictStatus, str], list[Row]] = {}
-    for (row, _), cell in table.cells.items():
-        if cell.verdict and cell.verdict.status not in JUDGED:
-            rows.setdefault((cell.verdict.status, cell.verdict.why), []).append(row)
+    rows: dict[tuple[Status, str], list[tuple[str, str]]] = {}
+    for cell in table.cells:
+        if cell.verdict and cell.verdict not in JUDGED:
+            rows.setdefault((cell.verdict, cell.why), []).append(cell.row_key)
     ordered = sorted(rows.items(), key=lambda item: STATUSES.index(item[0][0]))
     whole = len(table.cells)
-    return [
-        f"{_joined(', ', status, why)}: {'all' if len(of) == whole else _names(of)}" for (status, why), of in ordered
-    ]
+    return [f"{_joined(', ', *reason)}: {'all' if len(of) == whole else _names(of)}" for reason, of in ordered]
 
 
-def _names(rows: Iterable[Row]) -> str:
+def _names(rows: Iterable[tuple[str, str]]) -> str:
     """Names of rows, with the name of each group once."""
-    named = groupby(_by_group(dict.fromkeys(rows)), lambda row: row.group)
-    return "; ".join(f"{group} {', '.join(row.name for row in some)}".strip() for group, some in named)
+    named = groupby(_by_group(dict.fromkeys(rows)), lambda row: row[0])
+    return "; ".join(f"{group} {', '.join(name for _, name in some)}".strip() for group, some in named)
 
 
-def _by_group(rows: Iterable[Row]) -> list[Row]:
+def _by_group(rows: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """The rows sorted by group, in the order in which groups first appear."""
     rows = list(rows)
-    groups = list(dict.fromkeys(row.group for row in rows))
-    return sorted(rows, key=lambda row: groups.index(row.group))
+    groups = list(dict.fromkeys(group for group, _ in rows))
+    return sorted(rows, key=lambda row: groups.index(row[0]))

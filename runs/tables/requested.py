@@ -84,7 +84,7 @@ def show_table(table: Table, words: Sequence[str], store: "Store", said: Console
         shipped = any(cell.shipped for cell in table.missing)
         cells = f"{len(table.missing)} {'cells without runs of your own' if shipped else 'missing cells'}"
         said.note(f"{cells} can be run: {command(['transduce', *words, *sorted(lacking)])}")
-    if any(cell.results for cell in table.cells.values()):
+    if any(cell.results for cell in table.cells):
         store.tables.mkdir(parents=True, exist_ok=True)
         for ending, text in formats.FILES.items():
             write_text(store.tables / f"{table.file_name}.{ending}", text(table))

@@ -9,8 +9,9 @@ import csv
 import dataclasses
 import functools
 import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,8 +19,9 @@ import pandas as pd
 from clustering.foundation.errors import InputError
 from runs.cache import raised
 from runs.stages.lineage import revisions_of
+from runs.tables.cell import Cell, SeedResult
 from runs.tables.keys import Config, cell_key, features_here
-from runs.tables.table import CLAIM_STATUSES, Cell, Column, Finding, Row, SeedResult, Table
+from runs.tables.table import CLAIM_STATUSES, Finding, Table
 
 RUNS = Path(__file__).resolve().parents[1]
 PLACE = next((at for at in (RUNS, RUNS.parent) if (at / "reproduction").is_dir()), RUNS) / "reproduction"
@@ -75,43 +77,43 @@ class Shipped:
         """The tables with results: "thesis/3.2", "slk/2@usps", "entropy_labels"."""
         return list(self.results["table"].unique())
 
-    def fill(self, table: Table) -> Table:
-        """The table with the shipped results as its results. The findings on claims are given if all results of the
-        table count."""
+    def filled(self, table: Table) -> tuple[Table, list[Finding]]:
+        """The table with the shipped results beside its own, and the findings on claims if all its results count."""
         known = self.results[self.results["table"] == table.name]
         wanted = [
-            (place, *_headings(*place), shipped_key(config), features_here(config))
-            for place, cell in table.cells.items()
-            if (config := cell.config)
+            (i, *cell.place, shipped_key(cell.config), features_here(cell.config))
+            for i, cell in enumerate(table.cells)
+            if cell.config
         ]
         if known.empty or not wanted:
-            return table
-        of_cell = ["place", *HEADINGS[1:], "config", "features"]
-        used = known.merge(pd.DataFrame(wanted, columns=of_cell), on=of_cell[1:-1])
+            return table, []
+        frame = pd.DataFrame(wanted, columns=["place", *HEADINGS[1:], "config", "features"])
+        used = known.merge(frame, on=[*HEADINGS[1:], "config"])
         # Files of features that are here must have the content of the runs.
         same = [now.startswith(then) or not now for now, then in zip(used["features"], used["data"], strict=True)]
         used = used[np.array(same, dtype=bool)]
-        cells = dict(table.cells)
-        for place, results in _results(used).items():
-            cells[place] = dataclasses.replace(cells[place], results=results)
-        findings = self._findings(table.name) if len(used) == len(known) else ()
-        notes = (*table.notes, *([_origin(used)] if len(used) else []))
-        return dataclasses.replace(table, cells=cells, findings=findings, notes=notes)
+        cells = list(table.cells)
+        for (place,), results in _results(used, ["place"]):
+            cells[place] = dataclasses.replace(cells[place], shipped=results)
+        notes = dict.fromkeys([*table.notes, *([_origin(used)] if len(used) else [])])
+        findings = self._findings(table.name) if len(used) == len(known) else []
+        return dataclasses.replace(table, cells=tuple(cells), notes=tuple(notes)), findings
 
     def table(self, name: str, about: str) -> Table:
         """A table of the shipped results alone, without configs, such as one on other data."""
         known = self.results[self.results["table"] == name]
-        headings: Any = known[[*HEADINGS[1:]]].itertuples(index=False)
-        cells = {}
-        by_place = _results(known.assign(place=list(headings)))
-        for (group, row, column_group, column, metric), results in by_place.items():
-            cells[Row(row, group), Column(column, column_group, metric, _unit(metric))] = Cell(None, results=results)
-        return Table.of(name, about, cells, notes=(_origin(known),), findings=self._findings(name))
+        cells = [
+            Cell(**dict(zip(HEADINGS[1:], place, strict=True)), unit=_unit(place[-1]), results=results)
+            for place, results in _results(known, HEADINGS[1:])
+        ]
+        return Table(name, about, tuple(cells), notes=(_origin(known),), findings=tuple(self._findings(name)))
 
-    def _findings(self, name: str) -> tuple[Finding, ...]:
-        sources = _sources()
+    def _findings(self, name: str) -> list[Finding]:
+        from runs.tables.claims import CLAIMS
+
+        sources = {claim.text: claim.source for claims in CLAIMS.values() for claim in claims}
         rows = self.claims[self.claims["table"] == name].drop(columns="table").itertuples(index=False)
-        return tuple(Finding(claim, sources.get(claim, ""), *rest) for claim, *rest in rows)
+        return [Finding(claim, sources.get(claim, ""), *rest) for claim, *rest in rows]
 
 
 def shipped_key(config: Config) -> str:
@@ -119,28 +121,20 @@ def shipped_key(config: Config) -> str:
     return f"{cell_key(config)} {raised(revisions_of(config))}".strip()
 
 
-def _headings(row: Row, column: Column) -> tuple[str, ...]:
-    return row.group, row.name, column.group, column.name, column.metric
+def _results(rows: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, tuple[SeedResult, ...]]]:
+    """The results of each cell, by these columns."""
+    for place, of_cell in rows.groupby([*by], sort=False):
+        seeds: Any = of_cell[[*NUMBERS]].itertuples(index=False)
+        yield (
+            place,
+            tuple(
+                SeedResult(seed, value, width, 0 if math.isnan(tasks) else int(tasks), as_printed=printed)
+                for seed, value, width, tasks, printed in seeds
+            ),
+        )
 
 
-def _results(rows: pd.DataFrame) -> dict[Any, tuple[SeedResult, ...]]:
-    """The results of each cell, by the column `place`."""
-    found: dict[Any, list[SeedResult]] = {}
-    for place, seed, value, width, tasks, printed in rows[["place", *NUMBERS]].itertuples(index=False):
-        count = 0 if math.isnan(tasks) else int(tasks)
-        found.setdefault(place, []).append(SeedResult(seed, value, width, count, "", as_printed=printed))
-    return {place: tuple(results) for place, results in found.items()}
-
-
-@functools.cache
-def _sources() -> dict[str, str]:
-    """Where each claim is made, by its text."""
-    from runs.tables.claims import clustering, fair, few_shot
-
-    return {claim.text: claim.source for claim in (*few_shot.CLAIMS, *clustering.CLAIMS, *fair.CLAIMS)}
-
-
-def _unit(metric: str) -> Literal["%", "s", ""]:
+def _unit(metric: str) -> str:
     """The unit of a metric in a table of the shipped results alone."""
     return "s" if metric.startswith("seconds") else "%" if metric.startswith(SHARES) else ""
 
@@ -150,25 +144,6 @@ def _origin(rows: pd.DataFrame) -> str:
     commits = sorted({commit or "unknown" for commit in rows["commit"]})
     machines = sorted({machine or "an unknown machine" for machine in rows["machine"]})
     return f"shipped: runs of commit {', '.join(commits)} on {'; '.join(machines)}"
-
-
-def beside(own: Table, shipped: Table) -> Table:
-    """The user's table with the shipped results beside its own.
-
-    A cell without runs of the user gets the verdict of the shipped ones, and a claim that they do not decide gets the
-    finding of the shipped ones.
-    """
-    cells = {}
-    for place, cell in own.cells.items():
-        other = shipped.cells[place]
-        verdict = cell.verdict if cell.results or not other.results else other.verdict
-        cells[place] = dataclasses.replace(cell, shipped=other.results, verdict=verdict)
-    decided = {(one.claim, one.setting) for one in own.findings if one.status != "not run"}
-    settled = [one for one in shipped.findings if one.status != "not run" and (one.claim, one.setting) not in decided]
-    claims = {one.claim for one in settled}
-    kept = [one for one in own.findings if one.status != "not run" or one.claim not in claims]
-    notes = (*own.notes, *(note for note in shipped.notes if note not in own.notes))
-    return dataclasses.replace(own, cells=cells, findings=(*kept, *settled), notes=notes)
 
 
 def drawings() -> dict[str, str]:

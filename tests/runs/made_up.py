@@ -6,9 +6,10 @@ import math
 
 from clustering.foundation.streams import stream
 from runs.config.configs import EvaluateConfig, parse
-from runs.tables.papers.paper import judged, paper_table
-from runs.tables.papers.published import Value
-from runs.tables.table import Cell, Column, Finding, Row, SeedResult, Table, Verdict
+from runs.tables.cell import Cell, SeedResult
+from runs.tables.judging import judged
+from runs.tables.papers.paper import paper_table
+from runs.tables.table import Finding, Table
 
 FINDINGS = (
     Finding("LaplacianShot is better than SimpleShot", "thesis Tables 4.1, 4.2", "1-shot", "holds", "+3.97"),
@@ -30,20 +31,19 @@ paper = functools.cache(paper_table)
 @functools.cache
 def filled(name: str, share: float, seeds: int = 1) -> Table:
     """A paper's table whose cells have a run with that probability; with findings."""
-    table = paper(name)
-    draw = stream(0, "made up", name)
-    cells = {}
-    for (row, column), cell in table.cells.items():
-        around = cell.published.value if cell.published else 50.0
+    table, draw = paper(name), stream(0, "made up", name)
+    cells = []
+    for cell in table.cells:
+        around = 50.0 if cell.published is None else cell.published
         width = abs(around) / 100 + 0.01
         first, second = draw.random(2)
         if first < share:
-            found = (around + width * draw.standard_normal(seeds)) / column.scale
+            found = (around + width * draw.standard_normal(seeds)) / cell.scale
             results = tuple(
                 SeedResult(
                     seed=i,
                     value=float(value),
-                    half_width=width / column.scale,
+                    half_width=width / cell.scale,
                     tasks=10_000,
                     run_id=draw.bytes(16).hex(),
                     as_printed=float(value) + 0.01 if cell.scored else math.nan,
@@ -51,15 +51,25 @@ def filled(name: str, share: float, seeds: int = 1) -> Table:
                 for i, value in enumerate(found)
             )
             cell = dataclasses.replace(cell, config=cell.config or config(), results=results, best=bool(second < 0.1))
-        cells[row, column] = cell
-    return judged(dataclasses.replace(table, cells=cells, findings=FINDINGS))
+        cells.append(cell)
+    return judged(dataclasses.replace(table, cells=tuple(cells), findings=FINDINGS))
 
 
 def hostile(rows, columns, name="thesis/4.1"):
     """A paper's table of rows and columns of these names."""
-    value = Value(61.2, "61.20 ± 1.80", 1.8, "own")
-    cell = Cell(config(), results=(SeedResult(0, 0.6, 0.01, 100, "a" * 32),), published=value, verdict=Verdict("below"))
-    rows = tuple(Row(text, group=text, kind=text, note=text) for text in dict.fromkeys(rows))
-    columns = tuple(Column(text, group=text) for text in dict.fromkeys(columns))
-    cells = {(r, c): cell for r in rows for c in columns}
-    return Table(name, rows[0].name, rows, columns, cells, notes=(rows[0].name,), findings=FINDINGS)
+    cells = tuple(
+        Cell(
+            **dict.fromkeys(("row", "row_group", "row_kind", "row_note"), row),
+            **dict.fromkeys(("column", "column_group"), column),
+            printed="61.20 ± 1.80",
+            published=61.2,
+            published_half_width=1.8,
+            kind="own",
+            config=config(),
+            results=(SeedResult(0, 0.6, 0.01, 100, "a" * 32),),
+            verdict="below",
+        )
+        for row in dict.fromkeys(rows)
+        for column in dict.fromkeys(columns)
+    )
+    return Table(name, rows[0], cells, notes=(rows[0],), findings=FINDINGS)

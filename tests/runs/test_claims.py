@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from fsl.evaluation.scores import ClassScores, Evaluation
 from runs.config.configs import EvaluateConfig, parse
-from runs.tables.claims.few_shot import CLAIMS, Gain, check
-from runs.tables.table import Cell, Column, Row, SeedResult, Table
+from runs.tables.cell import Cell, SeedResult
+from runs.tables.claims import CLAIMS, findings_of
+from runs.tables.claims.few_shot import Gain
+from runs.tables.table import Table
 
 TASKS = 400
 NAMED = tuple(f"named_classes classes_min={least} classes_max={most}" for least, most in ((1, 4), (2, 10), (19, 19)))
@@ -26,24 +28,19 @@ def outcome(mean, *, seed=0, steps=5, trace=None):
 
 def table(outcomes):
     """A table of filled cells, (strategy, shot, sampler) -> outcome, and how to read it."""
-    cells, read = {}, {}
+    cells, read = [], {}
     for (strategy, shot, sampler), found in outcomes.items():
         shots = [] if sampler == "batches" else [f"shot={shot}"]
         named, *options = sampler.split()
         config = parse(EvaluateConfig, [f"strategy={strategy}", f"sampler={named}", *shots, *options])[0]
-        column = f"{shot}-shot {sampler}"
-        results = tuple(SeedResult(seed, 0.5, 0.01, TASKS, f"{strategy}{column}{seed}") for seed in found)
-        place = Row(strategy), Column(column)
-        cells[place] = Cell(config, results=results)
-        read[place] = found
-    rows = tuple(dict.fromkeys(row for row, _ in cells))
-    columns = tuple(dict.fromkeys(column for _, column in cells))
-    places = {id(cell): place for place, cell in cells.items()}
-    return Table("t", "t", rows, columns, cells), lambda cell: read[places[id(cell)]]
+        results = tuple(SeedResult(seed, 0.5, 0.01, TASKS) for seed in found)
+        cells.append(Cell(row=strategy, column=f"{shot}-shot {sampler}", config=config, results=results))
+        read[cells[-1].place] = found
+    return Table("t", "t", tuple(cells)), lambda cell: read[cell.place]
 
 
 def verdicts(outcomes):
-    return {(v.claim, v.setting): v.status for v in check(*table(outcomes)) if v.status != "not run"}
+    return {(v.claim, v.setting): v.status for v in findings_of(*table(outcomes)) if v.status != "not run"}
 
 
 def test_better_ties_and_worse():
@@ -56,13 +53,13 @@ def test_better_ties_and_worse():
 
 
 def test_a_claim_needs_its_runs():
-    assert check(*table({("simpleshot", 1, "balanced"): outcome(0.6)})) == []
+    assert findings_of(*table({("simpleshot", 1, "balanced"): outcome(0.6)})) == []
     other_seed = {
         ("simpleshot", 1, "balanced"): outcome(0.6),
         ("laplacianshot", 1, "balanced"): outcome(0.7, seed=1),
     }
     assert not [claim for claim, _ in verdicts(other_seed) if "better" in claim]
-    said = {finding.claim: finding.status for finding in check(*table(other_seed))}
+    said = {finding.claim: finding.status for finding in findings_of(*table(other_seed))}
     assert said["LaplacianShot is better than SimpleShot"] == "not run"  # it was asked for
     assert "PT-MAP collapses under Dirichlet queries" not in said  # it was not
 
@@ -103,4 +100,4 @@ def test_every_claim_names_strategies_that_exist():
             *itertools.product((1, 2, 4), ("named_classes",)),
         )
     }
-    assert {claim for claim, _ in verdicts(found)} == {claim.text for claim in CLAIMS}
+    assert {claim for claim, _ in verdicts(found)} == {claim.text for claim in CLAIMS["few_shot"]}

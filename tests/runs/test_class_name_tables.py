@@ -2,6 +2,8 @@
 files."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,13 +12,14 @@ from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.stages.given_features import given_bank
 from runs.stages.pipeline import evaluation
-from runs.tables.filling import Record
-from runs.tables.judging import judge
+from runs.tables.cell import SeedResult, Tolerance
+from runs.tables.evidence import Record
+from runs.tables.judging import judge, judged
 from runs.tables.keys import settings_of
-from runs.tables.papers.paper import judged, paper_table
+from runs.tables.papers.paper import paper_table
 from runs.tables.papers.published import published_table
 from runs.tables.papers.recipe import recipe_of
-from runs.tables.table import Cell, Column, SeedResult, Tolerance
+from runs.tables.shipped import shipped_results
 
 ENCODERS = ("clip_rn50", "clip_vitb32", "clip_vitl14", "georsclip_vitb32", "remoteclip_vitb32", "skyclip50_vitl14")
 PROMPTS = 106
@@ -60,6 +63,13 @@ def test_a_table_is_filled_and_found_again_without_its_files(folder, store, trac
     assert [cell["verdict"] for cell in again] == [cell["verdict"] for cell in cells]
 
 
+def test_shipped_results_of_other_files_do_not_count(folder, monkeypatch):
+    monkeypatch.setattr("runs.tables.shipped.PLACE", Path(__file__).parents[2] / "reproduction")
+    for settings, shipped in (([], True), ([f"features_root={folder}"], False)):
+        table, _ = shipped_results().filled(paper_table("rs_transclip/1", settings))
+        assert {bool(cell.shipped) for cell in table.cells} == {shipped}
+
+
 def test_an_experiment_says_which_folder_it_needs(store, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["table", "vlm/few_shot", f"results={store.root}"]) == 0
@@ -77,10 +87,10 @@ def test_single_prompts_are_other_runs_of_one_file(folder, store, tracker):
     assert len({json.dumps(settings_of(config)) for config in table.configs}) == 2 * PROMPTS
     evaluation(table.configs[:4], store, tracker)
     found = judged(Record.of(table, tracker).filled(table))
-    assert [len(cell.results) for cell in list(found.cells.values())[:6]] == [1, 1, 1, 1, 0, 0]
-    assert {cell.verdict.status for cell in list(found.cells.values())[4:]} == {"not run"}, "no near run of a prompt"
-    assert not any(cell.differs for cell in found.cells.values())
-    scores = [cell.results[0].value for cell in list(found.cells.values())[:4]]
+    assert [len(cell.results) for cell in found.cells[:6]] == [1, 1, 1, 1, 0, 0]
+    assert {cell.verdict for cell in found.cells[4:]} == {"not run"}, "no near run of a prompt"
+    assert not any(cell.differs for cell in found.cells)
+    scores = [cell.results[0].value for cell in found.cells[:4]]
     bank = given_bank(table.configs[2].feature_files, "novel", 1)
     assert scores[2] == pytest.approx(float((bank.features @ bank.text.T).argmax(1).eq(bank.labels).float().mean()))
 
@@ -106,10 +116,10 @@ def test_the_same_queries_leave_no_room_for_an_interval():
     printed = published_table("rs_transclip/1")
     recipe = recipe_of(printed.name)
     (config,) = parse(EvaluateConfig, whole("strategy=zero_shot"))
-    target, heading = printed.values[0, 1], printed.columns[1]
+    target = printed.numbers[1]
     for pictures, status in ((0, "reproduced"), (1, "above"), (-1, "below")):
-        value = target.value / 100 + pictures / 1005
-        cell = Cell(config, results=(SeedResult(0, value, 0.02, 1, "run"),), published=target)
-        column = Column(heading.name)
-        assert judge(cell, column, printed, recipe.tolerated(heading)).status == status
-        assert judge(cell, column, printed, Tolerance()).status == "reproduced", "within the interval over queries"
+        results = (SeedResult(0, target.published / 100 + pictures / 1005, 0.02, 1),)
+        alone = replace(target, config=config, results=results, tolerance=recipe.tolerated(target))
+        assert judge(alone, printed)["verdict"] == status
+        usual = judge(replace(alone, tolerance=Tolerance()), printed)
+        assert usual["verdict"] == "reproduced", "within the interval over queries"

@@ -11,12 +11,11 @@ from clustering.foundation.streams import stream
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
 from runs.stages.clustering.stage import clustering
-from runs.tables.claims.clustering import check
+from runs.tables.cell import SeedResult
+from runs.tables.claims import findings_of
 from runs.tables.evidence import look_up
-from runs.tables.filling import Record
 from runs.tables.grid import clusterings_table
 from runs.tables.papers.paper import paper_table
-from runs.tables.table import SeedResult
 from tests.runs.records import copy_results
 from tests.runs.test_entropy_claims import trials
 
@@ -50,8 +49,8 @@ def table_results(results_of, settings):
     """A results folder with the run of SLK-MS for the table, and its result. Copy it, do not touch it."""
     (config,) = {
         cell.config.to_yaml(): cell.config
-        for (row, column), cell in table_of(settings).cells.items()
-        if row.name == "SLK-MS" and column.name == "Reuters"
+        for cell in table_of(settings).cells
+        if (cell.row, cell.column) == ("SLK-MS", "Reuters")
     }.values()
     return results_of("table", lambda *where: clustering([config], *where))
 
@@ -66,54 +65,52 @@ def filled(store, table_results):
 
 def found_as(name, values):
     """The table with made-up results: by method and metric, (without labels, as labels select)."""
-    empty, cells = paper_table(name), {}
-    for (row, column), cell in empty.cells.items():
-        known = values.get((cell.config.method.name, column.metric)) if cell.config else None
-        results = (SeedResult(0, known[0], math.nan, 0, "none", as_printed=known[1]),) if known else ()
-        cells[row, column] = dataclasses.replace(cell, results=results)
-    return dataclasses.replace(empty, cells=cells)
+
+    def made_up(cell):
+        known = values.get((cell.config.method.name, cell.metric)) if cell.config else None
+        return {"results": (SeedResult(0, known[0], math.nan, 0, as_printed=known[1]),) if known else ()}
+
+    return paper_table(name).mapped(made_up)
 
 
 @pytest.mark.parametrize(
     ("slk", "kmeans", "status"), [(0.8, 0.5, "holds"), (0.6, 0.5, "fails"), (0.652, 0.5, "tie"), (0.3, 0.5, "fails")]
 )
-def test_claims_are_checked_on_what_labels_select(slk, kmeans, status, tracker):
+def test_claims_are_checked_on_what_labels_select(slk, kmeans, status):
     key = "acc_hungarian"
     values = {("slk_mean_shift", key): (0.1, slk), ("kmeans", key): (0.9, kmeans)}
-    findings = check(found_as("thesis/2.2", values), Record([], tracker).trials)
+    findings = findings_of(found_as("thesis/2.2", values), lambda _: {})
     (found,) = [f for f in findings if f.claim == "on MNIST slk_mean_shift is 0.15 above K-means in accuracy"]
     assert found.status == status
     assert f"{slk - kmeans:+.3f}" in found.evidence
     assert "without labels 0.100 and 0.900" in found.evidence
     (other,) = [f for f in findings if f.claim == "on MNIST slk_byproduct is 0.15 above K-means in accuracy"]
     assert other.status == "not run"
-    assert not [f for f in check(paper_table("thesis/2.3"), tracker) if f.claim == found.claim]
+    assert not [f for f in findings_of(paper_table("thesis/2.3"), lambda _: {}) if f.claim == found.claim]
 
 
 def test_the_print_is_held_against_what_labels_select(filled, tracker, settings):
     table = look_up(table_of(settings), tracker)
     metrics = filled.trials.metrics()
     cells = {
-        column.metric: cell
-        for (row, column), cell in table.cells.items()
-        if (row.name, column.name) == ("SLK-MS", "Reuters") and cell.results
+        cell.metric: cell for cell in table.cells if (cell.row, cell.column) == ("SLK-MS", "Reuters") and cell.results
     }
     assert set(cells) == {"nmi", "acc_hungarian", "seconds_optimise"}
     assert cells["nmi"].value == pytest.approx(metrics["nmi"])
     assert cells["nmi"].as_printed == pytest.approx(metrics["nmi_label_selected"])
-    assert cells["nmi"].published.value == 0.43
-    assert cells["nmi"].verdict.difference == pytest.approx(metrics["nmi_label_selected"] - 0.43)
-    assert "nmi label selected" in cells["nmi"].verdict.why
+    assert cells["nmi"].published == 0.43
+    assert cells["nmi"].difference == pytest.approx(metrics["nmi_label_selected"] - 0.43)
+    assert "nmi label selected" in cells["nmi"].why
     assert cells["seconds_optimise"].value == pytest.approx(metrics["seconds_optimise"])
-    assert "audit" not in cells["nmi"].verdict.why
-    others = [cell for (row, _), cell in table.cells.items() if row.name != "SLK-MS"]
+    assert "audit" not in cells["nmi"].why
+    others = [cell for cell in table.cells if cell.row != "SLK-MS"]
     assert not any(cell.results for cell in others)
 
 
 def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store, tracker, settings, tmp_path):
     def count(**changes):
         table = look_up(table_of(settings | changes), tracker)
-        return sum(bool(cell.results) for cell in table.cells.values())
+        return sum(bool(cell.results) for cell in table.cells)
 
     assert count() == 3
     assert count(starts="11") == 0
@@ -121,7 +118,7 @@ def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store
     seeded = filled.config.replace(seed=5)
     clustering([seeded], store, tracker)
     table = look_up(table_of(settings), tracker)
-    assert {tuple(r.seed for r in cell.results) for cell in table.cells.values()} == {(), (0, 5)}
+    assert {tuple(r.seed for r in cell.results) for cell in table.cells} == {(), (0, 5)}
     # Without the file that the runs stand on, they are still found: the data need not be here.
     assert count(**{"reuters_code.root": str(tmp_path)}) == 3
 
@@ -129,7 +126,7 @@ def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store
 def test_a_run_of_other_code_is_left_aside_and_named(filled, tracker, settings):
     tracker.client.set_tag(filled.run_id, "revisions", "method 99")
     table = look_up(table_of(settings), tracker)
-    assert not any(cell.results for cell in table.cells.values())
+    assert not any(cell.results for cell in table.cells)
     told = [note for note in table.notes if "the code has changed" in note]
     assert told
     assert all(filled.run_id in note and "SLK-MS" in note for note in told)
@@ -159,11 +156,10 @@ def test_no_claim_is_checked_on_a_method_with_several_settings():
     typed = ["dataset=digits", "method=entropy,miadm", "pseudo_labels=batch,epoch", *LINEAR]
     table = clusterings_table("t", parse(ClusterConfig, typed))
     result = SeedResult(0, 0.5, math.nan, 0, "0" * 32)
-    by_batch = {
-        place: dataclasses.replace(cell, results=(result,))
-        for place, cell in table.cells.items()
-        if cell.config.method.options["pseudo_labels"] == "batch"
-    }
-    of_two_starts = trials([0.7, 0.8], [1, 2])
-    assert check(dataclasses.replace(table, cells=by_batch), lambda _: of_two_starts)
-    assert check(dataclasses.replace(table, cells=table.cells | by_batch), lambda _: of_two_starts) == []
+    several = table.mapped(
+        lambda cell: {"results": (result,) if cell.config.method.options["pseudo_labels"] == "batch" else ()}
+    )
+    by_batch = dataclasses.replace(several, cells=tuple(cell for cell in several.cells if cell.results))
+    of_two_starts = {0: trials([0.7, 0.8], [1, 2])}
+    assert findings_of(by_batch, lambda _: of_two_starts)
+    assert findings_of(several, lambda _: of_two_starts) == []

@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 
 from runs.stages.clustering.results import Trials
+from runs.tables.claims import CLAIMS
 from runs.tables.claims.claim import Claim
-from runs.tables.claims.clustering import CLAIMS, of_order
+from runs.tables.claims.clustering import of_order
 
 EM, NEWTON = "pseudo_labels_em", "pseudo_labels_newton"
 
 
 def claim(*methods: str, labels: bool = False) -> Claim:
     """The published claim about these methods."""
-    (found,) = [one for one in CLAIMS if one.methods == methods and one.options.get("labels", False) == labels]
+    (found,) = [
+        one for one in CLAIMS["clustering"] if one.methods == methods and one.options.get("labels", False) == labels
+    ]
     return found
 
 

@@ -1,6 +1,5 @@
 """Tables of fair clustering: which weight fills a cell, which the print is held against, and what is claimed."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -8,10 +7,11 @@ import pytest
 
 from runs.stages.fair.results import PATH, TradeOff
 from runs.stages.fair.stage import fair_clustering
-from runs.tables.claims.fair import check, objective_at
+from runs.tables.cell import SeedResult
+from runs.tables.claims import findings_of
+from runs.tables.claims.fair import objective_at
 from runs.tables.evidence import look_up
 from runs.tables.papers.paper import paper_table
-from runs.tables.table import SeedResult
 from tests.runs.records import copy_results
 
 ROW = "Synthetic-unequal"
@@ -26,13 +26,13 @@ def table_of(settings):
 
 
 def cells_of(table, row, columns):
-    return {column.metric: cell for (r, column), cell in table.cells.items() if (r.name, column.name) == (row, columns)}
+    return {cell.metric: cell for cell in table.cells if (cell.row, cell.column) == (row, columns)}
 
 
 @pytest.fixture(scope="session")
 def row_results(results_of):
     """A results folder with the row of a synthetic set of Table 3.2, and its results. Copy it, do not touch it."""
-    configs = [cell.fair for (row, _), cell in table_of(SETTINGS).cells.items() if row.name == ROW]
+    configs = [cell.fair for cell in table_of(SETTINGS).cells if cell.row == ROW]
     root, (results, failed) = results_of("row", lambda *where: fair_clustering(configs, *where))
     assert not failed
     return root, results
@@ -59,8 +59,8 @@ def test_the_printed_row_is_found_at_its_weight_and_the_fairest_beside_it(filled
         cell = ours[metric]
         assert cell.value == pytest.approx(of[found.chosen])
         assert cell.as_printed == pytest.approx(printed)
-        assert cell.verdict.status == "other protocol"
-        assert cell.verdict.difference == pytest.approx(printed - cell.published.value)
+        assert cell.verdict == "other protocol"
+        assert cell.difference == pytest.approx(printed - cell.published)
     assert ours["objective"].scored == "weight 60"
     assert ours["balance"].scored == "balance mean at weight 60"
     assert cells_of(table, ROW, "Backurs et. al.")["balance"].scored == "balance mean"
@@ -102,12 +102,13 @@ ONE_POINT = {"weights": np.array([math.nan]), "objective": np.array([20.0]), "fa
 
 def judged(paths):
     """The claims on the synthetic sets of Table 3.2, of made-up paths by method."""
-    empty, cells = paper_table("thesis/3.2"), {}
-    for place, cell in empty.cells.items():
-        known = cell.fair is not None and cell.fair.dataset.name in SETS and cell.fair.method.name in paths
-        results = (SeedResult(0, 1.0, math.nan, 0, cell.fair.method.name),) if known else ()
-        cells[place] = dataclasses.replace(cell, results=results)
-    findings = check(dataclasses.replace(empty, cells=cells), lambda result: paths[result.run_id])
+
+    def known(cell):
+        return cell.fair is not None and cell.fair.dataset.name in SETS and cell.fair.method.name in paths
+
+    run = (SeedResult(0, 1.0, math.nan, 0),)
+    table = paper_table("thesis/3.2").mapped(lambda cell: {"results": run if known(cell) else ()})
+    findings = findings_of(table, lambda cell: {0: paths[cell.fair.method.name]})
     return {finding.claim: finding for finding in findings if finding.setting in (*SETS, "")}
 
 

@@ -14,10 +14,10 @@ from rich.cells import cell_len
 
 from runs.console import output as console
 from runs.tables import formats, layout
+from runs.tables.cell import Cell, SeedResult
 from runs.tables.formats import FILES
-from runs.tables.papers.published import Value, published_names
-from runs.tables.table import Cell, Column, SeedResult, Verdict
-from tests.runs.made_up import FINDINGS, config, filled, hostile
+from runs.tables.papers.published import published_names
+from tests.runs.made_up import FINDINGS, filled
 from tests.runs.pages import Reader, squeezed
 
 UNMARKED = dict.fromkeys(formats.RAISED.values())  # without the marks of footnotes
@@ -33,16 +33,11 @@ def shown(table, width, monkeypatch, capsys):
 
 def facts(table):
     """What every format has to show: the print, the number found, its difference and verdict."""
-    for (row, column), cell in table.cells.items():
-        yield row.name
-        yield cell.published.printed if cell.published else "-"
+    for cell in table.cells:
+        yield from (cell.row, cell.printed or "-", layout.corrected(cell), cell.verdict or "")
         if cell.results:
-            yield layout.measured(table, cell, column)
-            yield layout.difference(cell, column)
-        if cell.published and cell.published.corrected is not None:
-            yield layout.corrected(cell.published)
-        if cell.verdict:
-            yield cell.verdict.status
+            column = (one.printed for one in table.cells if one.column_key == cell.column_key and one.printed)
+            yield from (layout.measured(cell, next(column, "")), layout.difference(cell))
     yield from (erratum.text for erratum in table.errata)
 
 
@@ -86,21 +81,21 @@ def test_records_are_the_cells(name):
     written = list(csv.DictReader(io.StringIO(FILES["csv"](table))))
     as_json = json.loads(json.dumps(formats.as_json(table), allow_nan=False))
     assert len(written) == len(as_json["cells"]) == len(table.cells)
-    for line, record, ((row, column), cell) in zip(written, as_json["cells"], table.cells.items(), strict=True):
+    for line, record, cell in zip(written, as_json["cells"], table.cells, strict=True):
         assert list(line) == list(record)
-        assert (record["row_group"], record["row"]) == (row.group, row.name)
-        assert (line["column_group"], line["column"], line["metric"]) == (column.group, column.name, column.metric)
+        headings = ("row_group", "row", "column_group", "column", "metric")
+        assert tuple(line[name] for name in headings) == tuple(record[name] for name in headings) == cell.place
         assert line["runs"].split() == record["runs"] == [result.run_id for result in cell.results]
-        if cell.published:
-            assert float(line["published"]) == record["published"] == cell.published.value
-            assert line["kind"] == cell.published.kind
+        if cell.printed:
+            assert float(line["published"]) == record["published"] == cell.published
+            assert line["kind"] == cell.kind
         if cell.results:
-            assert float(line["reproduced"]) == pytest.approx(column.scale * cell.value)
-            assert float(line["half_width"]) == pytest.approx(column.scale * cell.half_width)
+            assert float(line["reproduced"]) == pytest.approx(cell.scale * cell.value)
+            assert float(line["half_width"]) == pytest.approx(cell.scale * cell.half_width)
         else:
             assert line["reproduced"] == ""
             assert record["reproduced"] is None
-        assert line["verdict"] == (cell.verdict.status if cell.verdict else "")
+        assert line["verdict"] == (cell.verdict or "")
 
 
 def test_on_another_benchmark_nothing_is_held_against_the_print():
@@ -115,30 +110,29 @@ def test_on_another_benchmark_nothing_is_held_against_the_print():
             assert record["verdict"] in ("other protocol", "not run")
 
 
+def cell(**fields):
+    return Cell(row="a", column="b", **fields)
+
+
 @given(st.floats(-1e6, 1e6), st.integers(0, 4))
 def test_what_was_found_has_the_digits_of_the_print(value, decimals):
     printed = f"{value:.{decimals}f}"
-    cell = Cell(
-        config(), results=(SeedResult(0, value, math.nan, 1, "r"),), published=Value(value, printed, None, "own")
-    )
-    found = layout.measured(hostile(["a"], ["b"]), cell, Column("x", unit=""))
+    found = layout.measured(cell(unit="", results=(SeedResult(0, value, math.nan, 1),), printed=printed))
     assert float(found) == float(printed)
     assert len(found.partition(".")[2]) == decimals
 
 
 def test_numbers_are_in_the_unit_of_their_column():
-    cell = Cell(config(), results=(SeedResult(0, 0.7149, 0.0123, 100, "r"),))
-    table = hostile(["a"], ["b"])
-    assert layout.measured(table, cell, Column("x", unit="%")) == "71.49 ± 1.23"
-    assert layout.measured(table, cell, Column("x", unit="s")) == "0.7149 ± 0.0123"
-    assert layout.measured(table, Cell(None), Column("x")) == "not run"
+    results = (SeedResult(0, 0.7149, 0.0123, 100),)
+    assert layout.measured(cell(results=results, unit="%")) == "71.49 ± 1.23"
+    assert layout.measured(cell(results=results, unit="s")) == "0.7149 ± 0.0123"
+    assert layout.measured(cell()) == "not run"
 
 
 @given(st.floats(-1, 1).filter(lambda value: abs(value) > 1e-9), st.integers(0, 3))
 def test_a_difference_that_counts_is_not_shown_as_none(difference, decimals):
-    printed = Value(1.0, f"{1:.{decimals}f}", None, "own")
     for status in ("above", "reproduced"):
-        cell = Cell(config(), published=printed, verdict=Verdict(status, difference=difference))
-        shown = float(layout.difference(cell, Column("x", unit="")))
+        printed = f"{1:.{decimals}f}"
+        shown = float(layout.difference(cell(unit="", printed=printed, verdict=status, difference=difference)))
         assert (shown != 0) >= (status == "above")
         assert shown == pytest.approx(difference, abs=0.5 * 10**-decimals + 1e-12)

@@ -84,7 +84,7 @@ def test_tables_on_other_images_are_those_of_the_shipped_results(monkeypatch, tr
     (paper,) = reader.papers()
     tables = {table.name: table for table in paper.elsewhere["thesis/4.4"]}
     table = tables["thesis/4.4@mini, simpleshot_protonet_conv4_5shot"]
-    assert all(cell.results for cell in table.cells.values())
+    assert all(cell.results for cell in table.cells)
     names = [experiment.name for experiment in reader.experiments({})]
     assert {"all_strategies@mini, simpleshot_protonet_conv4_5shot", "entropy_labels"} <= set(names)
 

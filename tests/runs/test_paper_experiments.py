@@ -137,11 +137,11 @@ FEW_SHOT = ["thesis/4.1", "thesis/4.2", "thesis/4.3", "thesis/4.4", "thesis/4.5"
 @pytest.mark.parametrize("table", FEW_SHOT)
 def test_every_cell_of_the_papers_stands_on_the_training_of_an_experiment(table):
     trainings = [of(name)[0] for name in PAPERS]
-    cells = [cell.few_shot for cell in paper_table(table).cells.values() if cell.few_shot]
+    cells = [cell.few_shot for cell in paper_table(table).cells if cell.few_shot]
     assert cells
     for config in cells:
         assert config.training_config() in trainings
         assert config.crop_pct == 84 / 96
         assert config.training.name in groups.names("training")
-    elsewhere = paper_table(f"{table}@glyphs").cells.values()
+    elsewhere = paper_table(f"{table}@glyphs").cells
     assert {cell.few_shot.crop_pct for cell in elsewhere if cell.few_shot} == {None}

@@ -13,23 +13,21 @@ from fsl.evaluation.scores import ClassScores, Evaluation
 from runs.config.configs import EvaluateConfig, parse
 from runs.config.fair import METRICS
 from runs.config.overrides import values
+from runs.tables.cell import Cell, SeedResult, Tolerance
 from runs.tables.evidence import with_best
 from runs.tables.judging import judge
 from runs.tables.layout import lines
 from runs.tables.papers.paper import paper_table
-from runs.tables.papers.published import Value, published_names, published_table
+from runs.tables.papers.published import published_names, published_table
 from runs.tables.papers.recipe import WEIGHT, recipe_of
-from runs.tables.table import STATUSES, Cell, Column, Row, SeedResult, Table, Tolerance
+from runs.tables.table import Table
 
 
 @pytest.mark.parametrize("name", published_names())
 def test_every_printed_number_has_its_cell(name):
-    printed, table = published_table(name), paper_table(name)
-    assert sorted(cell.published.printed for cell in table.cells.values() if cell.published) == sorted(
-        value.printed for value in printed.values.values()
-    )
-    for cell in table.cells.values():
-        assert cell.config or cell.obstacle
+    table = paper_table(name)
+    assert [cell.printed for cell in table.cells if cell.printed] == [c.printed for c in published_table(name).numbers]
+    assert all(cell.config or cell.obstacle for cell in table.cells)
 
 
 def test_what_is_typed_goes_over_the_paper_and_is_another_protocol():
@@ -74,44 +72,50 @@ def test_a_wrong_recipe_names_the_file_and_the_key(tmp_path, monkeypatch, text, 
 @pytest.mark.parametrize("name", published_names())
 def test_a_recipe_names_headings_and_metrics_of_the_print(name):
     recipe, printed = recipe_of(name), published_table(name)
-    rows, columns = {row.name: row for row in printed.rows}, {column.name for column in printed.columns}
+    rows, columns = {row.name for row in printed.rows}, {column.name for column in printed.columns}
     metrics = {column.metric for column in printed.columns}
-    of_rows, of_columns = {*rows} | {r.group for r in printed.rows}, columns | {c.group for c in printed.columns}
+    of_rows, of_columns = rows | {r.group for r in printed.rows}, columns | {c.group for c in printed.columns}
     assert {*recipe.columns} <= of_columns
     assert {*recipe.rows} <= of_rows
     assert {*recipe.scored} <= of_rows | metrics
     assert {*recipe.instead} <= of_rows | of_columns
     assert {*recipe.metrics, *recipe.tolerance} <= columns | metrics
     for part in (recipe.at, recipe.cells, recipe.cannot):
-        assert {*part} <= {*rows}
+        assert {*part} <= rows
         assert {heading for cells in part.values() for heading in cells} <= columns
     assert not recipe.at or recipe.verb == "fair"
     for row, heading, place in ((row, *item) for row, cells in recipe.at.items() for item in cells.items()):
-        of_heading = [column for column in printed.columns if column.name == heading]
-        shown = {recipe.metric(column) for column in of_heading}
+        of_heading = [cell for cell in printed.cells if (cell.row, cell.column) == (row, heading)]
+        shown = set(map(recipe.metric, of_heading))
         assert {*place} <= shown | {WEIGHT}
         assert {place[metric] for metric in shown & place.keys()} <= {*METRICS}
         if WEIGHT in place:
-            path = values(WEIGHT, recipe.settings(rows[row], of_heading[0])[WEIGHT])[0].value
+            path = values(WEIGHT, recipe.settings(of_heading[0])[WEIGHT])[0].value
             assert values(WEIGHT, place[WEIGHT])[0].value in path
 
 
 def test_rows_are_quoted_in_the_print_alone():
     def labels(name):
-        return {line.label for line in lines(paper_table(name))}
+        return {line.label.text for line in lines(paper_table(name))}
 
     assert {"SimpleShot (rerun)", "BD-CSPN (quoted)"} <= labels("thesis/4.1")
     assert {"SimpleShot", "BD-CSPN"} <= labels("thesis/4.1@glyphs")
 
 
+def test_headings_on_other_data_are_shared_where_their_cells_are_equal():
+    table = paper_table("thesis/4.4@glyphs")
+    assert {cell.row_group for cell in table.cells} == {""}, "all networks of the print are the small one"
+    assert {column[:2] for column in table.columns} == {("glyphs", "1-shot"), ("glyphs", "5-shot")}
+    assert len(table.cells) == 2 * len({cell.row for cell in table.cells})
+
+
 CONFIG = parse(EvaluateConfig, ["strategy=simpleshot"])[0]
-COLUMN = Column("1-shot")
 SEEDS = tuple(SeedResult(seed, 0.65 + 0.01 * seed, 0.002, 10_000, f"run{seed}") for seed in (0, 1))
 DIVERGED = tuple(SeedResult(seed, value, 1e300, 100, "run") for seed, value in ((0, 1e300), (1, -1e300)))
 
 
 def printed(value=60.0, half_width=None, **changes):
-    return Value(value, f"{value:.2f}", half_width, "own", **changes)
+    return {"published": value, "printed": f"{value:.2f}", "published_half_width": half_width, **changes}
 
 
 def paper(interval="none", tasks=None, runs=None):
@@ -119,9 +123,12 @@ def paper(interval="none", tasks=None, runs=None):
     return dataclasses.replace(base, interval=interval, tasks=tasks, runs=runs)
 
 
-def found(value, half_width=0.001, tasks=10_000, **changes):
-    cell = Cell(CONFIG, results=(SeedResult(0, value, half_width, tasks, "run"),), published=printed())
-    return dataclasses.replace(cell, **changes)
+NOTHING = {"published": None}
+
+
+def found(value, half_width=0.001, tasks=10_000, print_=None, **changes):
+    fields = {"config": CONFIG, "results": (SeedResult(0, value, half_width, tasks),), **(print_ or printed())}
+    return Cell(row="a", column="1-shot", **(fields | changes))
 
 
 @pytest.mark.parametrize(
@@ -132,22 +139,22 @@ def found(value, half_width=0.001, tasks=10_000, **changes):
         (found(0.59), {}, {}, "below"),
         (found(0.61), {}, {"absolute": 1.0}, "reproduced"),
         (found(0.61), {}, {"factor": 1.1}, "reproduced"),
-        (found(0.61, published=printed(half_width=0.95)), {"interval": "ci95"}, {}, "reproduced"),
-        (found(0.62, published=printed(half_width=0.95)), {"interval": "ci95"}, {}, "above"),
+        (found(0.61, print_=printed(half_width=0.95)), {"interval": "ci95"}, {}, "reproduced"),
+        (found(0.62, print_=printed(half_width=0.95)), {"interval": "ci95"}, {}, "above"),
         (found(0.61), {"tasks": 100}, {}, "reproduced"),  # 100 times fewer tasks: ten times the interval of the run
         (found(0.62), {"tasks": 100}, {}, "above"),
         # A deviation over 4 runs of 1 point is an interval of 0.98.
-        (found(0.609, published=printed(half_width=1.0)), {"interval": "std", "runs": 4}, {}, "reproduced"),
-        (found(0.612, published=printed(half_width=1.0)), {"interval": "std", "runs": 4}, {}, "above"),
+        (found(0.609, print_=printed(half_width=1.0)), {"interval": "std", "runs": 4}, {}, "reproduced"),
+        (found(0.612, print_=printed(half_width=1.0)), {"interval": "std", "runs": 4}, {}, "above"),
         # Student's interval of two seeds would reach over 5 points here.
         (found(0.6, results=SEEDS), {}, {}, "above"),
-        (found(0.6, results=SEEDS, published=printed(65.5)), {}, {}, "reproduced"),
-        (found(0.6, results=SEEDS, published=printed(64.8)), {}, {}, "reproduced"),  # within their spread
+        (found(0.6, results=SEEDS, print_=printed(65.5)), {}, {}, "reproduced"),
+        (found(0.6, results=SEEDS, print_=printed(64.8)), {}, {}, "reproduced"),  # within their spread
         # What is no comparison.
-        (found(0.5, published=printed(corrected=50.0)), {}, {}, "reproduced"),
-        (found(0.6, published=printed(target=False)), {}, {}, "no target"),
-        (found(0.6, published=None), {}, {}, "not printed"),
-        (found(0.6, results=(), published=None), {}, {}, "not run"),  # a dash is run if its row has a method
+        (found(0.5, print_=printed(corrected=50.0)), {}, {}, "reproduced"),
+        (found(0.6, print_=printed(target=False)), {}, {}, "no target"),
+        (found(0.6, print_=NOTHING), {}, {}, "not printed"),
+        (found(0.6, results=(), print_=NOTHING), {}, {}, "not run"),  # a dash is run if its row has a method
         (found(0.6, differs=("tasks=9, not 10",)), {}, {}, "other protocol"),
         (found(0.6, results=()), {}, {}, "not run"),
         (found(0.6, results=(), config=None, obstacle="no such benchmark"), {}, {}, "cannot run here"),
@@ -158,7 +165,8 @@ def found(value, half_width=0.001, tasks=10_000, **changes):
     ],
 )
 def test_the_rule(cell, table, tolerance, status):
-    assert judge(cell, COLUMN, paper(**table), Tolerance(**tolerance)).status == status
+    cell = dataclasses.replace(cell, tolerance=Tolerance(**tolerance))
+    assert judge(cell, paper(**table))["verdict"] == status
 
 
 def test_a_corrected_target_is_a_mean_over_the_tasks_of_the_table_that_prints_it():
@@ -166,21 +174,20 @@ def test_a_corrected_target_is_a_mean_over_the_tasks_of_the_table_that_prints_it
     corrected = printed(corrected=60.0, corrected_source="slk_fewshot/II")
     ours, theirs = 0.1, 0.1 * math.sqrt(10_000 / 600)
     for off, expected in ((ours + theirs - 0.01, "reproduced"), (ours + theirs + 0.01, "above")):
-        cell = found((60 + off) / 100, ours / 100, published=corrected)
-        verdict = judge(cell, COLUMN, published_table("thesis/4.1"), Tolerance())
-        assert verdict.status == expected
-        assert "600 tasks" in verdict.why
+        cell = found((60 + off) / 100, ours / 100, print_=corrected)
+        verdict = judge(cell, published_table("thesis/4.1"))
+        assert verdict["verdict"] == expected
+        assert "600 tasks" in verdict["why"]
 
 
 @given(st.floats(0.01, 0.99), st.floats(1, 99), st.floats(0, 0.05), st.none() | st.floats(0, 5), st.floats(0, 3))
 def test_a_verdict_agrees_with_the_sign_of_the_difference(value, target, width, theirs, tolerance):
-    cell = found(value, width, published=printed(target, theirs))
-    verdict = judge(cell, COLUMN, paper("ci95"), Tolerance(tolerance))
-    assert verdict.status in STATUSES
-    assert verdict.difference == pytest.approx(100 * value - target)
-    apart = abs(verdict.difference) > max(100 * width + (theirs or 0), tolerance)
-    expected = ("above" if verdict.difference > 0 else "below") if apart else "reproduced"
-    assert verdict.status == expected
+    cell = found(value, width, print_=printed(target, theirs), tolerance=Tolerance(tolerance))
+    verdict = judge(cell, paper("ci95"))
+    difference = verdict["difference"]
+    assert difference == pytest.approx(100 * value - target)
+    apart = abs(difference) > max(100 * width + (theirs or 0), tolerance)
+    assert verdict["verdict"] == (("above" if difference > 0 else "below") if apart else "reproduced")
 
 
 def scores(values):
@@ -193,17 +200,17 @@ def test_the_best_is_bold_only_where_it_is_no_chance(lead, seed):
     random = np.random.default_rng(seed)
     common, own = random.normal(0.6, 0.1, 200), random.normal(0, 0.05, (2, 200))
     tasks = {"simpleshot": scores(common + own[0]), "kmeans": scores(common + lead + own[1])}
-    column = Column("1-shot")
-    cells = {
-        (Row(name), column): Cell(
-            parse(EvaluateConfig, [f"strategy={name}"])[0],
+    cells = tuple(
+        Cell(
+            row=name,
+            column="1-shot",
+            config=parse(EvaluateConfig, [f"strategy={name}"])[0],
             results=(SeedResult(0, float(by_seed[0].accuracies.mean()), 0.01, 200, name),),
         )
         for name, by_seed in tasks.items()
-    }
-    table = Table("t", "t", tuple(row for row, _ in cells), (column,), cells)
-    marked = with_best(table, lambda cell: tasks[cell.config.strategy.name])
+    )
+    marked = with_best(Table("t", "t", cells), lambda cell: tasks[cell.row])
     difference = tasks["kmeans"][0].accuracies - tasks["simpleshot"][0].accuracies
     significant = abs(difference.mean()) > 1.96 * difference.std() / math.sqrt(200)
-    best = [str(row) for (row, _), cell in marked.cells.items() if cell.best]
+    best = [cell.row for cell in marked.cells if cell.best]
     assert best == ([("kmeans" if difference.mean() > 0 else "simpleshot")] if significant else [])

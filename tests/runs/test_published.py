@@ -29,10 +29,10 @@ TABLES = [published_table(name) for name in published_names()]
 FOLDER = resources.files("runs") / "published"
 
 
-def cells():
+def numbers():
     for table in TABLES:
-        for (r, c), value in table.values.items():
-            yield table, table.rows[r], table.columns[c], value
+        for cell in table.numbers:
+            yield table, cell
 
 
 APART = ("rs_transclip", "transclip", "stata")  # works whose numbers are not in cells.csv
@@ -49,36 +49,36 @@ def test_every_number_of_the_source_is_there_exactly_once():
             for row in csv.DictReader(file)
         )  # fmt: skip
     found = Counter()
-    for table, row, column, value in cells():
+    for table, cell in numbers():
         if table.work in APART:
             continue
-        digits, _, beside = value.printed.lstrip("~").replace(" ± ", " (").rstrip(")").partition(" (")
+        digits, _, beside = cell.printed.lstrip("~").replace(" ± ", " (").rstrip(")").partition(" (")
         number = table.name.partition("/")[2]
-        place = (table.work, number, row.group, row.name, column.group, column.name, column.metric)
-        found[(*place, digits, beside, column.unit, value.kind, value.printed.startswith("~"))] += 1
-        assert value.value == float(digits)
-        assert value.half_width == (float(beside) if beside else None)
+        place = (table.work, number, *cell.place)
+        found[(*place, digits, beside, cell.unit, cell.kind, cell.printed.startswith("~"))] += 1
+        assert cell.published == float(digits)
+        assert cell.published_half_width == (float(beside) if beside else None)
     assert found == wanted
 
 
-def heading(row, column):
+def heading(cell):
     """Method, network, data and shots of a cell as all works would write them; "" where it has no such heading."""
-    method = {"N(Y)+L(Y)+rectified prototype": "LaplacianShot"}.get(row.name, row.name.partition(" (")[0])
-    return method, row.group.partition(";")[0], column.group.replace("-", ""), column.name, column.metric
+    method = {"N(Y)+L(Y)+rectified prototype": "LaplacianShot"}.get(cell.row, cell.row.partition(" (")[0])
+    return method, cell.row_group.partition(";")[0], cell.column_group.replace("-", ""), cell.column, cell.metric
 
 
 def test_corrected_targets_are_what_their_source_prints():
-    corrected = [cell for cell in cells() if cell[-1].corrected is not None]
-    for table, row, column, value in corrected:
-        here = heading(row, column)
+    corrected = [(table, cell) for table, cell in numbers() if cell.corrected is not None]
+    for table, cell in corrected:
+        here = heading(cell)
         printed = {
-            other.value
-            for source, other_row, other_column, other in cells()
-            if source.name == value.corrected_source
-            and all(one in ("", two) for one, two in zip(here, heading(other_row, other_column), strict=True))
+            other.published
+            for source, other in numbers()
+            if source.name == cell.corrected_source
+            and all(one in ("", two) for one, two in zip(here, heading(other), strict=True))
         }
-        place = f"{table.name}, {row.group} {row.name}, {column.group} {column.name}"
-        assert value.corrected in printed, f"{place}: corrected to {value.corrected}, but its source prints {printed}"
+        place = f"{table.name}, {cell.row_name}, {cell.column_name}"
+        assert cell.corrected in printed, f"{place}: corrected to {cell.corrected}, but its source prints {printed}"
         assert len(printed) == 1 or "" in here, f"{place}: its source prints {printed}"
     count = len(corrected)
     assert count == 16, "the number of corrections, to be changed with a new one"
@@ -161,24 +161,25 @@ def test_places_hold_cells_and_headings_are_apart():
         known = [{row.group for row in table.rows}, {row.name for row in table.rows}]
         known += [{getattr(column, name) for column in table.columns} for name in ("group", "name", "metric")]
         assert all({*names} <= right for names, right in zip(place.names, known, strict=True)), place
-        assert any(place.holds(row, column) for row in table.rows for column in table.columns), place
+        assert any(place.holds(cell) for cell in table.cells), place
     for table in TABLES:
         headings = [(one.group, one.name, one.metric) for one in table.columns]
         headings += [(one.group, one.name) for one in table.rows]
         assert max(Counter(headings).values(), default=1) == 1, table.name
         assert {group for row in table.rows for group in row.column_groups} <= {one.group for one in table.columns}
         assert all(entry.source in published_names() and entry.erratum in errata() for entry in table.corrected)
-        assert not [cell for cell in cells() if cell[0] == table and bool(cell[1].kind) == bool(cell[2].kind)]
+        kinds = {row.kind for row in table.rows}, {column.kind for column in table.columns}
+        assert {None} in kinds or not table.numbers
+        assert None not in kinds[kinds[0] == {None}] or not table.numbers
 
 
 def test_no_cell_has_two_causes_and_pages_are_there():
     cells = Counter(
-        (place.table, row, column)
+        (place.table, cell.place)
         for cause in causes().values()
         for place in cause.where
-        for row in published_table(place.table).rows
-        for column in published_table(place.table).columns
-        if place.holds(row, column)
+        for cell in published_table(place.table).cells
+        if place.holds(cell)
     )
     assert cells
     assert set(cells.values()) == {1}

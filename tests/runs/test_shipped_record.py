@@ -41,7 +41,7 @@ def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_table_without_runs_shows_the_shipped_results(tracker: Tracker) -> None:
     table = look_up(paper_table("rs_transclip/1"), tracker)
     assert table.statuses == {"reproduced": 12}
-    assert not any(cell.results for cell in table.cells.values())
+    assert not any(cell.results for cell in table.cells)
     assert all(record["shipped"] > 0 and record["shipped_seeds"] for record in records(table))
     assert any(note.startswith("shipped: runs of commit ") for note in table.notes)
     assert all("shipped" in FILES[ending](table) for ending in ("md", "html", "csv"))
@@ -54,13 +54,9 @@ def test_no_shipped_result_is_stale() -> None:
     assert ours is not None
     stale = []
     for name in set(published_names()) & set(ours.names):
-        rows = ours.table(name, "").cells
-        found = {
-            (str(row), str(column))
-            for (row, column), cell in ours.fill(paper_table(name)).cells.items()
-            if cell.results
-        }
-        stale += [f"{name}: {row}, {column}" for row, column in rows if (str(row), str(column)) not in found]
+        filled, _ = ours.filled(paper_table(name))
+        found = {cell.place for cell in filled.cells if cell.shipped}
+        stale += [(name, *cell.place) for cell in ours.table(name, "").cells if cell.place not in found]
     assert stale == []
     assert sum((SHIPPED / name).stat().st_size for name in (RESULTS, CLAIMS)) < 300_000
 
@@ -68,7 +64,7 @@ def test_no_shipped_result_is_stale() -> None:
 @pytest.mark.usefixtures("shipped")
 def test_other_settings_have_no_shipped_results(tracker: Tracker) -> None:
     table = look_up(paper_table("thesis/3.2", ["fairness_weight=1"]), tracker)
-    weighted = [cell for cell in table.cells.values() if cell.fair and hasattr(cell.fair.method.kind, "path")]
+    weighted = [cell for cell in table.cells if cell.fair and hasattr(cell.fair.method.kind, "path")]
     assert weighted
     assert not any(cell.shipped for cell in weighted)
     assert {finding.status for finding in table.findings} <= {"not run"}
@@ -83,13 +79,14 @@ def test_runs_of_an_earlier_revision_do_not_count(
     before = look_up(paper_table(name), tracker)
     monkeypatch.setattr(raised, "revision", 2, raising=False)
     table = look_up(paper_table(name), tracker)
-    lost = [place for place, cell in table.cells.items() if before.cells[place].shipped and not cell.shipped]
+    pairs = zip(before.cells, table.cells, strict=True)
+    lost = [cell.place for known, cell in pairs if known.shipped and not cell.shipped]
     of_class = []
-    for place, cell in before.cells.items():
+    for cell in before.cells:
         config = cell.few_shot or cell.clustering
         choice = getattr(config, "strategy", None) or getattr(config, "method", None)
         if cell.shipped and choice is not None and issubclass(choice.kind, raised):
-            of_class.append(place)
+            of_class.append(cell.place)
     assert lost == of_class
     assert lost
 
@@ -116,7 +113,7 @@ def test_exported_results_are_those_of_the_runs(tracker, results_of, tmp_path, m
     monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/3.2"])
     settings = ["n_init=1", "max_iter=10", "fairness_weight=0,60"]
     empty = paper_table("thesis/3.2", settings)
-    configs = [cell.fair for (row, _), cell in empty.cells.items() if row.name == "Synthetic-unequal"]
+    configs = [cell.fair for cell in empty.cells if cell.row == "Synthetic-unequal"]
     root, (_, failed) = results_of("row", lambda *where: fair_clustering(configs, *where))
     assert not failed
     copy_results(root, tracker.store)
@@ -127,12 +124,14 @@ def test_exported_results_are_those_of_the_runs(tracker, results_of, tmp_path, m
     runs = {row.run_id: row for row in module.read_runs(tracker, "")}
     count = module.write(folder, [own], runs)
     monkeypatch.setattr("runs.tables.shipped.PLACE", folder)
-    again = shipped_results().fill(empty)
-    assert count == sum(len(cell.results) for cell in again.cells.values()) > 0
-    for place, cell in own.cells.items():
-        assert again.cells[place].value == pytest.approx(cell.value, nan_ok=True)
-        assert again.cells[place].as_printed == pytest.approx(cell.as_printed, nan_ok=True)
-    assert [one for one in own.findings if one.status != "not run"] == list(again.findings)
+    again, findings = shipped_results().filled(empty)
+    assert count == sum(len(cell.shipped) for cell in again.cells) > 0
+    for cell, known in zip(own.cells, again.cells, strict=True):
+        assert known.as_shipped.value == pytest.approx(cell.value, nan_ok=True)
+        assert known.as_shipped.as_printed == pytest.approx(cell.as_printed, nan_ok=True)
+    assert [one for one in own.findings if one.status != "not run"] == findings
+    said = [(one.claim, one.setting) for one in look_up(empty, tracker).findings]
+    assert len(said) == len(set(said)), "a claim that the user's runs decide is not said again of the shipped ones"
     with (folder / RESULTS).open(encoding="utf-8") as file:
         assert str(tmp_path) not in file.read()
 

@@ -7,10 +7,10 @@ import pytest
 from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import RunRow, config_tags, read_runs
 from runs.stages.pipeline import evaluation
-from runs.tables.filling import Record
+from runs.tables.cell import Cell, SeedResult
+from runs.tables.evidence import Record
 from runs.tables.grid import table_of
 from runs.tables.keys import cell_keys
-from runs.tables.table import Cell, SeedResult
 
 
 def read_table(name, configs, tracker):
@@ -22,14 +22,10 @@ def missing(table):
     return [(cell.config.strategy.name, cell.config.sampler.options["shot"]) for cell in table.missing]
 
 
-def spelt(headings):
-    return tuple(map(str, headings))
-
-
 def test_each_cell_holds_its_run(recorded, tracker, grid):
     table = read_table("tiny", grid(), tracker)
-    assert spelt(table.rows) == ("simpleshot", "laplacianshot")
-    assert spelt(table.columns) == ("1-shot", "3-shot")
+    headings = [(row, shot) for row in ("simpleshot", "laplacianshot") for shot in ("1-shot", "3-shot")]
+    assert [(cell.row_name, cell.column_name) for cell in table.ordered] == headings
     assert table.missing == []
     for place, result in recorded.items():
         cell = table.at(*place)
@@ -41,14 +37,14 @@ def test_each_cell_holds_its_run(recorded, tracker, grid):
 @pytest.mark.parametrize("change", ["weight=0.2", "tasks=39", "query=4", "epochs=2", "split=validation", "noise=31.0"])
 def test_a_run_that_differs_in_any_key_fills_no_cell(recorded, tracker, grid, change):
     table = read_table("tiny", grid(change), tracker)
-    touched = [cell for (row, _), cell in table.cells.items() if change != "weight=0.2" or str(row) == "laplacianshot"]
+    touched = [cell for cell in table.cells if change != "weight=0.2" or cell.row == "laplacianshot"]
     assert all(not cell.results for cell in touched)
 
 
 def test_the_newest_run_wins_and_the_other_is_named(recorded, trained, tracker, grid):
     again = evaluation(grid(), trained, tracker, force=True)
     table = read_table("tiny", grid(), tracker)
-    assert {cell.results[0].run_id for cell in table.cells.values()} == {r.run_id for r in again}
+    assert {cell.results[0].run_id for cell in table.cells} == {r.run_id for r in again}
     old = recorded["simpleshot", "1-shot"].run_id
     assert any(old in note for note in table.notes)
 
@@ -66,7 +62,7 @@ def test_a_run_whose_tasks_are_of_its_seed_belongs_to_both_series(tracker):
 
     def filling(runs, *keys):
         table = table_of("t", parse(EvaluateConfig, ["strategy=simpleshot", *keys]))
-        (cell,) = Record(runs, tracker).filled(table).cells.values()
+        (cell,) = Record(runs, tracker).filled(table).cells
         return [result.run_id for result in cell.results]
 
     series = runs_of("seed=0,1,2", "task_seed=1")
@@ -134,7 +130,8 @@ def test_runs_that_others_wrote_are_no_danger(recorded, tracker, grid, strange, 
 
 def cell(*accuracies):
     config = parse(EvaluateConfig, ["strategy=simpleshot"])[0]
-    return Cell(config, results=tuple(SeedResult(i, a, 0.01, 100, f"run{i}") for i, a in enumerate(accuracies)))
+    results = tuple(SeedResult(i, a, 0.01, 100, f"run{i}") for i, a in enumerate(accuracies))
+    return Cell(row="a", column="b", config=config, results=results)
 
 
 def test_over_seeds_the_interval_is_students():

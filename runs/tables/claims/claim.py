@@ -3,17 +3,42 @@
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from runs.config.source import freeze
-from runs.tables.papers.published import Value, read_published
-from runs.tables.table import Cell, ClaimStatus, Finding, Table
+from runs.tables.cell import Cell
+from runs.tables.papers.published import read_published
+from runs.tables.table import ClaimStatus, Finding, Table
 
-File = TypeVar("File")
+Read = Callable[[Cell], Mapping[int, Any]]
 Found = Iterator[tuple[ClaimStatus, str]]
-"""Status and evidence."""
+"""Status and evidence; of few-shot claims with the column before them."""
 Cells = Mapping[str, Mapping[str, Cell]]
 """Cells of one setting: by metric and method of a data set, or by column and strategy of a benchmark and network."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The filled cells of one setting, and what reads the files of their runs by seed."""
+
+    cells: Cells
+    read: Read
+
+    def of(self, method: str) -> list[Any]:
+        """The files of the runs of a method, one for each seed."""
+        cells = [of_metric[method] for of_metric in self.cells.values() if method in of_metric]
+        return list(self.read(cells[0]).values()) if cells else []
+
+    def pair(self, metric: str, *methods: str) -> tuple[float, float] | None:
+        """The results of two methods scored as the paper did, else without labels; None where one is missing."""
+        cells = self.cells.get(metric, {})
+        first, second = methods
+        return (cells[first].compared, cells[second].compared) if {first, second} <= cells.keys() else None
+
+    def printed(self, metric: str, method: str) -> tuple[float, str, float] | None:
+        """The number of the paper, its text, and half a unit of its last digit; None without one."""
+        cell = self.cells.get(metric, {}).get(method)
+        return (cell.published, cell.printed, cell.resolution) if cell and cell.published is not None else None
 
 
 @dataclass(frozen=True)
@@ -21,11 +46,10 @@ class Claim:
     """A claim and its test.
 
     Attributes:
-        text: the statement.
-        source: where it is made.
+        text, source: the statement, and where it is made.
         methods: the methods, or strategies, that it compares.
-        test: called with the claim, the `Results` of a setting and the options; yields a status and its evidence for
-            each result that allows one (of few-shot claims with the column before them).
+        test: called with the claim, the `Results` of a setting and the options; yields `Found` for each result that
+            allows one.
         datasets: the data sets that it is made for; empty for any.
         metric: the metric of the table that it is made for; empty for any.
         sampler: the kind of tasks that it is made for besides balanced ones; empty for none.
@@ -57,36 +81,6 @@ class Claim:
         )
 
 
-@dataclass(frozen=True)
-class Results(Generic[File]):
-    """The filled cells of one setting.
-
-    Attributes:
-        cells: by metric and method, or by column and strategy.
-        read: reads the file of a run, such as its trials; None where it is not whole.
-    """
-
-    cells: Cells
-    read: Callable[[Any], File | None]
-
-    def of(self, method: str) -> list[File]:
-        """The files of the runs of a method, one for each seed."""
-        cells = [of_metric[method] for of_metric in self.cells.values() if method in of_metric]
-        files = [self.read(result) for result in (cells[0].results if cells else ())]
-        return [file for file in files if file is not None]
-
-    def pair(self, metric: str, *methods: str) -> tuple[float, float] | None:
-        """The results of two methods scored as the paper did, else without labels; None where one is missing."""
-        cells = [self.cells.get(metric, {}).get(method) for method in methods]
-        values = [cell.compared for cell in cells if cell is not None]
-        return (values[0], values[1]) if len(values) == 2 else None
-
-    def printed(self, metric: str, method: str) -> Value | None:
-        """The number of the paper."""
-        cell = self.cells.get(metric, {}).get(method)
-        return cell.published if cell else None
-
-
 def published_claims(section: str, tests: Mapping[str, Any]) -> tuple[Claim, ...]:
     """The claims of a section of `runs/published/claims.yaml`, with their tests by name."""
     own = {item.name for item in dataclasses.fields(Claim)} - {"options"}
@@ -101,18 +95,11 @@ def published_claims(section: str, tests: Mapping[str, Any]) -> tuple[Claim, ...
     return tuple(claims)
 
 
-def check_claims(
-    claims: Sequence[Claim],
-    settings: Mapping[str, Cells],
-    read: Callable[[Any], Any],
-    place: Callable[[Sequence[str], str], str] = lambda column, name: name,
-) -> list[Finding]:
+def checked(claims: Sequence[Claim], settings: Mapping[str, Cells], read: Read) -> list[Finding]:
     """The findings of each claim; one that is not run, where a setting has its methods but lacks the runs.
 
     Args:
         settings: the cells of each setting, with runs or without.
-        read: reads the file of a run, or of a cell; None where it is not whole.
-        place: the name of a setting in a finding, from what a test yields before the status, and the name.
     """
     filled = {
         name: Results({h: {method: c for method, c in of.items() if c.results} for h, of in cells.items()}, read)
@@ -120,12 +107,11 @@ def check_claims(
     }
     findings = []
     for claim in claims:
-        about = [name for name in settings if not claim.datasets or name in claim.datasets]
-        seen = [
-            Finding(claim.text, claim.source, place(column, name), status, evidence)
-            for name in about
-            for *column, status, evidence in claim.check(filled[name])
-        ]
+        about, seen = [name for name in settings if not claim.datasets or name in claim.datasets], []
+        for name in about:
+            for *column, status, evidence in claim.check(filled[name]):
+                place = f"{column[0]} ({name})" if column and len(settings) > 1 else column[0] if column else name
+                seen.append(Finding(claim.text, claim.source, place, status, evidence))
         if not seen and any(claim.is_asked(settings[name]) for name in about):
             seen = [Finding(claim.text, claim.source, "", "not run", "")]
         findings += seen
@@ -141,12 +127,12 @@ def by_dataset(table: Table, place: Callable[[Cell], tuple[str, str] | None]) ->
     """
     found: dict[str, dict[str, dict[str, Cell]]] = {}
     several = set()
-    for (_, column), cell in table.cells.items():
+    for cell in table.cells:
         if names := place(cell):
-            of_metric = found.setdefault(names[0], {}).setdefault(column.metric, {})
+            of_metric = found.setdefault(names[0], {}).setdefault(cell.metric, {})
             known = of_metric.setdefault(names[1], cell)
             if known.config != cell.config:
-                several.add((names[0], column.metric, names[1]))
+                several.add((names[0], cell.metric, names[1]))
             if cell.results and not known.results:
                 of_metric[names[1]] = cell
     for name, metric, method in several:

@@ -7,14 +7,14 @@ seeds differ by up to seven points.
 """
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 
 from clustering.evaluation.protocol import ACCURACY
 from runs.stages.clustering.results import Trials
-from runs.tables.claims.claim import Claim, Found, Results, by_dataset, check_claims, published_claims
-from runs.tables.table import Cell, ClaimStatus, Finding, SeedResult, Table
+from runs.tables.cell import Cell
+from runs.tables.claims.claim import Cells, Claim, Found, Results, by_dataset
+from runs.tables.table import ClaimStatus, Table
 
 SHOWN = 0.005
 """Differences of NMI and accuracy below this are ties."""
@@ -26,13 +26,9 @@ Accuracies = dict[int, float]
 SLK = ("slk_mean_shift", "slk_byproduct", "slk_means")
 
 
-def check(table: Table, read: Callable[[SeedResult], Trials | None]) -> list[Finding]:
-    """Check every claim on the clusterings of a table, by data set.
-
-    Args:
-        read: reads the trials of a run; None where they are not whole.
-    """
-    return check_claims(CLAIMS, by_dataset(table, _place), read)
+def settings(table: Table) -> dict[str, Cells]:
+    """The clusterings of a table by data set."""
+    return by_dataset(table, _place)
 
 
 def _place(cell: Cell) -> tuple[str, str] | None:
@@ -54,7 +50,7 @@ def of_order(order: float) -> str:
     return "migd" if order == 1 else f"migd, order {order:g}"
 
 
-def higher(claim: Claim, results: Results[Trials], margin: float = 0.0) -> Found:
+def higher(claim: Claim, results: Results, margin: float = 0.0) -> Found:
     """Whether the first method exceeds the second by `margin`."""
     better, than = claim.methods
     pair = results.pair(claim.metric, better, than)
@@ -68,14 +64,14 @@ def higher(claim: Claim, results: Results[Trials], margin: float = 0.0) -> Found
         yield status, f"{better} {pair[0]:.3f}, {than} {pair[1]:.3f}: {difference:+.3f}{at_least}; {without}"
 
 
-def lower(claim: Claim, results: Results[Trials]) -> Found:
+def lower(claim: Claim, results: Results) -> Found:
     """Whether the second method has no larger a value than the first: seconds, or an objective."""
     if (pair := results.pair(claim.metric, *claim.methods)) is not None:
         evidence = ", ".join(f"{method} {value:.6g}" for method, value in zip(claim.methods, pair, strict=True))
         yield "holds" if pair[1] <= pair[0] else "fails", evidence
 
 
-def few_steps(claim: Claim, results: Results[Trials], most: int, every: bool = False) -> Found:
+def few_steps(claim: Claim, results: Results, most: int, every: bool = False) -> Found:
     """Whether the chosen start, or every one, ends after at most `most` steps."""
     found = results.of(*claim.methods)
     counts = sorted({int(n) for one in found for n in (one.iterations if every else one.iterations[[one.chosen]])})
@@ -83,7 +79,7 @@ def few_steps(claim: Claim, results: Results[Trials], most: int, every: bool = F
         yield "holds" if counts[-1] <= most else "fails", f"steps: {' or '.join(map(str, counts))}"
 
 
-def modes_are_points(claim: Claim, results: Results[Trials]) -> Found:
+def modes_are_points(claim: Claim, results: Results) -> Found:
     """Whether the modes are distinct points."""
     for trials in results.of(*claim.methods):
         if trials.mode_indices is not None:
@@ -92,7 +88,7 @@ def modes_are_points(claim: Claim, results: Results[Trials]) -> Found:
             yield "holds" if apart else "fails", f"rows {', '.join(map(str, rows.tolist()))}"
 
 
-def alike(claim: Claim, results: Results[Trials], within: float) -> Found:
+def alike(claim: Claim, results: Results, within: float) -> Found:
     """Whether the values of all variants of SLK differ by at most `within`."""
     cells = results.cells.get(claim.metric, {})
     known = {method: cells[method].compared for method in SLK if method in cells}
@@ -102,7 +98,7 @@ def alike(claim: Claim, results: Results[Trials], within: float) -> Found:
         yield "holds" if spread <= within else "fails", f"NMI {evidence}"
 
 
-def above(claim: Claim, results: Results[Trials], labels: bool = False) -> Found:
+def above(claim: Claim, results: Results, labels: bool = False) -> Found:
     """Whether the first method has the higher accuracy, by the paired differences of starts and seeds.
 
     Args:
@@ -113,7 +109,7 @@ def above(claim: Claim, results: Results[Trials], labels: bool = False) -> Found
         yield status, f"{claim.methods[0]} {_mean(ours):.3f}, {claim.methods[1]} {_mean(theirs):.3f}; {difference}"
 
 
-def rises_with_order(claim: Claim, results: Results[Trials]) -> Found:
+def rises_with_order(claim: Claim, results: Results) -> Found:
     """Whether the accuracy rises with the order of Renyi's entropy: from each order to the next, and from the least to
     the greatest by more than chance."""
     by_order = {order: _accuracies(results.of(of_order(order)), labels=False) for order in ORDERS}
@@ -145,6 +141,3 @@ def _accuracies(trials: list[Trials], *, labels: bool) -> Accuracies:
     name = ACCURACY if labels else "acc_hungarian"
     alike = [one for one in trials if one.scores and (ACCURACY in one.scores) == labels]
     return {int(seed): float(one.scores[name][i]) for one in alike for i, seed in enumerate(one.seeds) if one.given[i]}
-
-
-CLAIMS = published_claims("clustering", globals())

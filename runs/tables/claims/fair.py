@@ -5,13 +5,13 @@ proves nothing where the clustering is less fair. Two errors are equal if two pr
 Weights at which clusters are lost are left out, since the error is a sum over clusters.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from runs.stages.fair.results import Floats, TradeOff
-from runs.tables.claims.claim import Claim, Found, Results, by_dataset, check_claims, published_claims
-from runs.tables.table import Cell, ClaimStatus, Finding, SeedResult, Table
+from runs.tables.claims.claim import Cells, Claim, Found, Results, by_dataset
+from runs.tables.table import ClaimStatus, Table
 
 SHOWN = 0.005
 """Largest difference of equal errors, and largest relative difference of equal objectives."""
@@ -23,17 +23,9 @@ ROUNDING = 1e-9
 """Relative rise of E up to which it is rounding."""
 
 
-def check(table: Table, read: Callable[[SeedResult], TradeOff | None]) -> list[Finding]:
-    """Check every claim on the fair clusterings of a table, by data set.
-
-    Args:
-        read: reads the trade-off of a run; None where it is not whole.
-    """
-    return check_claims(CLAIMS, by_dataset(table, _place), read)
-
-
-def _place(cell: Cell) -> tuple[str, str] | None:
-    return (cell.fair.dataset.name, cell.fair.method.name) if cell.fair is not None else None
+def settings(table: Table) -> dict[str, Cells]:
+    """The fair clusterings of a table by data set."""
+    return by_dataset(table, lambda cell: (cell.fair.dataset.name, cell.fair.method.name) if cell.fair else None)
 
 
 def objective_at(path: TradeOff, error: float) -> float | None:
@@ -52,19 +44,19 @@ def objective_at(path: TradeOff, error: float) -> float | None:
     return min(reached) if reached else None
 
 
-def error_falls(claim: Claim, results: Results[TradeOff]) -> Found:
+def error_falls(claim: Claim, results: Results) -> Found:
     """Whether the fairness error falls as the weight grows."""
-    return _with_weight(claim, results, lambda path: path.fairness_error, -1)
+    return _with_weight(claim, results, "fairness_error", -1)
 
 
-def objective_rises(claim: Claim, results: Results[TradeOff]) -> Found:
+def objective_rises(claim: Claim, results: Results) -> Found:
     """Whether the objective rises as the weight grows."""
-    return _with_weight(claim, results, lambda path: path.objective, 1)
+    return _with_weight(claim, results, "objective", 1)
 
 
-def _with_weight(claim: Claim, results: Results[TradeOff], values: Callable[[TradeOff], Floats], sign: int) -> Found:
+def _with_weight(claim: Claim, results: Results, values: str, sign: int) -> Found:
     whole = [(path, np.isfinite(path.error_of_all)) for path in results.of(*claim.methods)]
-    pairs = [(path.weights[there], values(path)[there]) for path, there in whole if there.sum() > 2]
+    pairs = [(path.weights[there], getattr(path, values)[there]) for path, there in whole if there.sum() > 2]
     if pairs:
         correlations = [_rank_correlation(*pair) for pair in pairs]
         first, last = (np.mean([of[end] for _, of in pairs]) for end in (0, -1))
@@ -84,7 +76,7 @@ def _rank_correlation(first: Floats, second: Floats) -> float:
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-def never_rises(claim: Claim, results: Results[TradeOff]) -> Found:
+def never_rises(claim: Claim, results: Results) -> Found:
     """Whether E rises in no update at one weight, relative to E."""
     rises = []
     for path in results.of(*claim.methods):
@@ -96,46 +88,46 @@ def never_rises(claim: Claim, results: Results[TradeOff]) -> Found:
         yield "holds" if max(rises) <= ROUNDING else "fails", evidence
 
 
-def as_fair_as_printed(claim: Claim, results: Results[TradeOff]) -> Found:
+def as_fair_as_printed(claim: Claim, results: Results) -> Found:
     """Whether each path reaches the printed fairness error."""
     (method,) = claim.methods
     printed, paths = results.printed("fairness_error", method), results.of(method)
-    if printed is not None and paths:
+    if printed and paths:
+        value, text, resolution = printed
         errors = [float(np.nanmin([*path.error_of_all, np.inf])) for path in paths]
-        evidence = f"error {_range(errors)}, printed {printed.printed}"
-        yield "holds" if max(errors) <= printed.value + printed.resolution else "fails", evidence
+        yield "holds" if max(errors) <= value + resolution else "fails", f"error {_range(errors)}, printed {text}"
 
 
-def no_larger_than_printed(claim: Claim, results: Results[TradeOff]) -> Found:
+def no_larger_than_printed(claim: Claim, results: Results) -> Found:
     """Whether the objective at the printed error is at most the printed one."""
     (method,) = claim.methods
     error, objective = results.printed("fairness_error", method), results.printed("objective", method)
-    if error is not None and objective is not None:
-        objectives = [objective_at(path, error.value) for path in results.of(method)]
-        if objectives:
-            evidence = f"{objective.printed} printed, at error up to {error.value + SHOWN:.4g}"
-            yield _no_larger(objectives, objective.value, evidence, objective.resolution)
+    if error and objective and (paths := results.of(method)):
+        objectives = [objective_at(path, error[0]) for path in paths]
+        evidence = f"{objective[1]} printed, at error up to {error[0] + SHOWN:.4g}"
+        yield _no_larger(objectives, objective[0], evidence, objective[2])
 
 
-def printed_where_fairest(claim: Claim, results: Results[TradeOff]) -> Found:
+def printed_where_fairest(claim: Claim, results: Results) -> Found:
     """Whether the rule of the thesis for the weight gives the printed objective, as does the weight at which a table is
     scored."""
     (method,) = claim.methods
     objective, error = results.printed("objective", method), results.printed("fairness_error", method)
     paths = [path for path in results.of(method) if path.fairest is not None]
-    if objective is not None and error is not None and paths:
-        F = [float(path.objective[path.chosen]) for path in paths]
-        errors = [float(path.fairness_error[path.chosen]) for path in paths]
-        weights = [float(path.weights[path.chosen]) for path in paths]
+    if objective and error and paths:
+        F, errors, weights = (
+            [float(getattr(path, name)[path.chosen]) for path in paths]
+            for name in ("objective", "fairness_error", "weights")
+        )
         evidence = (
             f"{np.mean(F):.4g} at error {np.mean(errors):.2g}, weight {_range(weights)}, against "
-            f"{objective.printed} printed, at error {error.printed}"
+            f"{objective[1]} printed, at error {error[1]}"
         )
-        near = abs(np.mean(F) - objective.value) <= max(NEAR * abs(objective.value), objective.resolution)
+        near = abs(np.mean(F) - objective[0]) <= max(NEAR * abs(objective[0]), objective[2])
         yield "holds" if near else "fails", evidence
 
 
-def no_larger_than(claim: Claim, results: Results[TradeOff]) -> Found:
+def no_larger_than(claim: Claim, results: Results) -> Found:
     """Whether at the error of a rival the objective is at most that of the rival."""
     method, rival = claim.methods
     ours, theirs = results.of(method), results.of(rival)
@@ -162,6 +154,3 @@ def _no_larger(
 def _range(values: Sequence[float]) -> str:
     low, high = f"{min(values):.3g}", f"{max(values):.3g}"
     return low if low == high else f"{low} to {high}"
-
-
-CLAIMS = published_claims("fair", globals())

@@ -8,16 +8,17 @@ with several benchmarks or networks is checked on each of them.
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from fsl.evaluation.scores import Evaluation
 from runs.config.groups import Choice
-from runs.tables.claims.claim import Cells, Claim, Results, check_claims, published_claims
+from runs.tables.cell import Cell
+from runs.tables.claims.claim import Cells, Claim, Results
 from runs.tables.keys import settings_of
-from runs.tables.table import Cell, ClaimStatus, Finding, Table
+from runs.tables.table import ClaimStatus, Table
 
 BySeed = Mapping[int, Evaluation]
 """The tracked runs of a cell, task by task."""
@@ -77,42 +78,29 @@ def gain(better: BySeed, than: BySeed | None = None) -> Gain | None:
     return Gain(float(np.mean([units.mean() for units in values])), math.sqrt(sum(variances)) / len(values))
 
 
-def check(table: Table, read: Callable[[Cell], BySeed]) -> list[Finding]:
-    """Check every claim on every benchmark and network of a table.
-
-    Args:
-        read: reads the tasks of a filled cell, by seed.
-    """
-    settings = _settings(table)
-
-    def place(column: Sequence[str], name: str) -> str:
-        return f"{column[0]} ({name})" if len(settings) > 1 else column[0]
-
-    return check_claims(CLAIMS, settings, read, place)
-
-
-def _settings(table: Table) -> dict[str, Cells]:
+def settings(table: Table) -> dict[str, Cells]:
     """Return the accuracy cells by benchmark and network (or files of features), column, and strategy.
 
     If a strategy has several rows, its first row is used, whether it is filled or not, so that all cells of the
     strategy have the same options.
     """
-    settings: dict[str, dict[str, dict[str, Cell]]] = {}
+    found: dict[str, dict[str, dict[str, Cell]]] = {}
     names: dict[tuple[tuple[str, str], ...], str] = {}
-    for (_, column), cell in table.cells.items():
+    for cell in table.cells:
         config = cell.few_shot
-        if config is None or column.metric != "accuracy":
+        if config is None or cell.metric != "accuracy":
             continue
         keys = settings_of(config)
         name = keys.get("features", f"{config.benchmark.name}/{config.backbone.name}")
         setting = tuple(sorted(item for item in keys.items() if item[0].partition(".")[0] not in APART))
         again = sum(known.partition(" #")[0] == name for known in names.values())
         names.setdefault(setting, f"{name} #{again + 1}" if again else name)
-        settings.setdefault(names[setting], {}).setdefault(str(column), {}).setdefault(config.strategy.name, cell)
-    return {name: dict(cells) for name, cells in settings.items()}
+        columns = found.setdefault(names[setting], {})
+        columns.setdefault(cell.column_name, {}).setdefault(config.strategy.name, cell)
+    return {name: dict(cells) for name, cells in found.items()}
 
 
-def _columns(results: Results[BySeed], sampler: str = "", shot: int | None = None) -> list[str]:
+def _columns(results: Results, sampler: str = "", shot: int | None = None) -> list[str]:
     """Return the filled columns with this sampler ("": balanced) and number of shots (None: any)."""
     samplers = {column: _sampler(results, column) for column, cells in results.cells.items() if cells}
     return [
@@ -122,25 +110,27 @@ def _columns(results: Results[BySeed], sampler: str = "", shot: int | None = Non
     ]
 
 
-def _sampler(results: Results[BySeed], column: str) -> Choice:
+def _sampler(results: Results, column: str) -> Choice:
     """Return the sampler of a filled column."""
     config = next(iter(results.cells[column].values())).few_shot
     assert config
     return config.sampler
 
 
-def _runs(results: Results[BySeed], column: str, strategy: str) -> BySeed:
+def _runs(results: Results, column: str, strategy: str) -> BySeed:
     """Return the results of a cell by seed; empty if the cell is not filled."""
     cell = results.cells[column].get(strategy)
-    return (results.read(cell) or {}) if cell else {}
+    return results.read(cell) if cell else {}
 
 
-def _gain(results: Results[BySeed], column: str, methods: Sequence[str]) -> Gain | None:
-    """Return the paired gain of one strategy over another on the tasks of their common seeds; None without any."""
-    return gain(*(_runs(results, column, method) for method in methods))
+def _gains(claim: Claim, results: Results, *columns: str) -> list[Gain]:
+    """Return the accuracy of the claim's strategy in each column, or its paired gain over a second one on the tasks
+    of their common seeds; nothing if a column lacks it."""
+    gains = [gain(*(_runs(results, column, method) for method in claim.methods)) for column in columns]
+    return [one for one in gains if one is not None] if None not in gains else []
 
 
-def better(claim: Claim, results: Results[BySeed], classes: Sequence[int] = ()) -> Found:
+def better(claim: Claim, results: Results, classes: Sequence[int] = ()) -> Found:
     """Yield for each column of the claim whether the first strategy is better than the second.
 
     Args:
@@ -148,34 +138,33 @@ def better(claim: Claim, results: Results[BySeed], classes: Sequence[int] = ()) 
     """
     asked = dict(zip(("classes_min", "classes_max"), classes, strict=False))
     for column in _columns(results, claim.sampler, *claim.shots):
-        difference = _gain(results, column, claim.methods)
-        if difference is not None and asked.items() <= _sampler(results, column).options.items():
-            yield column, difference.above(), f"{' - '.join(claim.methods)}: {difference}"
+        if asked.items() <= _sampler(results, column).options.items():
+            for difference in _gains(claim, results, column):
+                yield column, difference.above(), f"{' - '.join(claim.methods)}: {difference}"
 
 
-def gain_shrinks(claim: Claim, results: Results[BySeed]) -> Found:
+def gain_shrinks(claim: Claim, results: Results) -> Found:
     """Yield for each pair of columns whether the first strategy gains more over the second with fewer shots."""
     few, many = (_columns(results, shot=shot) for shot in claim.shots)
     for one, five in itertools.product(few, many):
-        first, last = (_gain(results, column, claim.methods) for column in (one, five))
-        if first is not None and last is not None:
+        if gains := _gains(claim, results, one, five):
+            first, last = gains
             evidence = f"{' - '.join(claim.methods)}: {first} in {one}, {last} in {five}"
             yield f"{one}, {five}", (first - last).above(), evidence
 
 
-def collapses(claim: Claim, results: Results[BySeed]) -> Found:
+def collapses(claim: Claim, results: Results) -> Found:
     """Yield for each pair of columns whether a strategy loses more than `COLLAPSE` with the sampler of the claim."""
     (strategy,) = claim.methods
     for usual in _columns(results):
         for other in _columns(results, claim.sampler, _sampler(results, usual).options.get("shot")):
-            before, after = (gain(_runs(results, column, strategy)) for column in (usual, other))
-            if before is not None and after is not None:
-                loss = before - after
+            if gains := _gains(claim, results, usual, other):
+                loss = gains[0] - gains[1]
                 evidence = f"{strategy} loses {loss}; a collapse is more than {100 * COLLAPSE:.0f}"
                 yield f"{usual}, {other}", loss.above(COLLAPSE), evidence
 
 
-def few_steps(claim: Claim, results: Results[BySeed], below: int) -> Found:
+def few_steps(claim: Claim, results: Results, below: int) -> Found:
     """Yield for each column whether nearly all tasks take fewer steps than `below`."""
     for column in _columns(results):
         if by_seed := _runs(results, column, *claim.methods):
@@ -185,7 +174,7 @@ def few_steps(claim: Claim, results: Results[BySeed], below: int) -> Found:
             yield column, "holds" if share > MOST_TASKS else "fails", evidence
 
 
-def never_rises(claim: Claim, results: Results[BySeed]) -> Found:
+def never_rises(claim: Claim, results: Results) -> Found:
     """Yield for each column of the claim whether the objective never rises, in any step of any task."""
     for column in _columns(results, claim.sampler):
         worst, tasks = -math.inf, 0
@@ -198,6 +187,3 @@ def never_rises(claim: Claim, results: Results[BySeed]) -> Found:
         if tasks:
             evidence = f"largest relative rise in a step: {max(worst, 0):.1e}, over {tasks} tasks"
             yield column, "holds" if worst <= ROUNDING else "fails", evidence
-
-
-CLAIMS = published_claims("few_shot", globals())

@@ -5,20 +5,21 @@ What is printed is in `runs/published/`; how a cell is run here is in `configs/t
 set. Cells that become equal are merged.
 """
 
-import dataclasses
 import functools
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from clustering.foundation.errors import InputError, unknown
 from runs.config import groups
 from runs.config.configs import EvaluateConfig, parse
 from runs.stages.lineage import weights_name
-from runs.tables.judging import judge
+from runs.tables.cell import Cell
 from runs.tables.keys import Config, cell_key, differences, settings_of
-from runs.tables.papers.published import PublishedColumn, PublishedRow, Value, causes, errata, published_table
+from runs.tables.papers.published import causes, errata, published_table
 from runs.tables.papers.recipe import WEIGHT, Recipe, Settings, recipe_of
-from runs.tables.table import Cell, Column, Row, Table
+from runs.tables.table import Table, distinct
 
 SMALL = "conv4"  # the network of a table on another benchmark
 SMALL_CLUSTERING = "small_cnn"  # the network of a table of clusterings on another data set, if the paper's has one
@@ -28,18 +29,6 @@ SEVERAL = InputError(
     "a cell takes one value of each key but the seed; make a table of your own (configs/experiment) to compare several"
 )
 Parse = Callable[[tuple[str, ...], tuple[tuple[str, str], ...]], "Sequence[Config] | InputError"]
-
-
-def judged(table: Table) -> Table:
-    """The table with the verdict of each cell, and the cause of its difference, if it is known."""
-    printed = published_table(table.name.partition("@")[0])
-    cells = {}
-    for (row, column), cell in table.cells.items():
-        verdict = judge(cell, column, printed, cell.tolerance)
-        if verdict.status in ("above", "below"):
-            verdict = dataclasses.replace(verdict, cause=cell.cause)
-        cells[row, column] = dataclasses.replace(cell, verdict=verdict)
-    return dataclasses.replace(table, cells=cells)
 
 
 def paper_table(name: str, settings: Sequence[str] = (), schema: type[Config] | None = None) -> Table:
@@ -54,9 +43,9 @@ def paper_table(name: str, settings: Sequence[str] = (), schema: type[Config] | 
         InputError: unknown table or benchmark, or a setting that fits no cell.
     """
     full, (name, at, variant) = name, name.partition("@")
-    printed, recipe = published_table(name), recipe_of(name)
+    published, recipe = published_table(name), recipe_of(name)
     if at and variant not in groups.names(recipe.data):
-        raise unknown("dataset" if recipe.clusters else "benchmark", variant, groups.names(recipe.data))
+        raise unknown(recipe.key, variant, groups.names(recipe.data))
 
     @functools.cache  # on another benchmark most cells of a table are equal
     def parsed(typed: tuple[str, ...], under: tuple[tuple[str, str], ...]) -> Sequence[Config] | InputError:
@@ -66,107 +55,105 @@ def paper_table(name: str, settings: Sequence[str] = (), schema: type[Config] | 
             return error
 
     known = [] if variant else [one for one in causes().values() if name in {place.table for place in one.where}]
+    positions = {(one.group, one.name, one.metric): i for i, one in enumerate(published.columns)}
     refused: list[InputError] = []
-    shown: dict[tuple[PublishedRow, PublishedColumn], tuple[Cell, Mapping[str, Config]]] = {}
-    for i, row in enumerate(printed.rows):
-        for j, column in enumerate(printed.columns):
-            if (i, j) in printed.values or (i, j) in printed.missing:
-                value = printed.values.get((i, j))
-                cell, found = _cell(recipe, row, column, value, variant, settings, parsed)
-                cause = next((one for one in known if one.holds(name, row, column)), None)
-                cell = dataclasses.replace(cell, tolerance=recipe.tolerated(column), cause=cause)
-                refused += [found] if isinstance(found, InputError) else []
-                configs = {} if isinstance(found, InputError) else {" ".join(one.arguments()): one for one in found}
-                if configs or (cell.published and not variant):
-                    shown[row, column] = cell, configs
-    every = {key: config for _, configs in shown.values() for key, config in configs.items()}
+    shown: list[tuple[Cell, int, Mapping[str, Config]]] = []
+    for cell in published.cells:
+        changes, found = _run(recipe, cell, variant, settings, parsed)
+        refused += [found] if isinstance(found, InputError) else []
+        configs = {} if isinstance(found, InputError) else {" ".join(one.arguments()): one for one in found}
+        if configs or (cell.printed and not variant):
+            cause = next((one for one in known if one.holds(name, cell)), None)
+            changes |= {"metric": recipe.metric(cell), "tolerance": recipe.tolerated(cell), "known_cause": cause}
+            shown.append((replace(cell, **changes), positions[cell.column_key], configs))
+    every = {key: config for _, _, configs in shown for key, config in configs.items()}
     if refused and not every:
         raise refused[0]
-    rows, columns = _headings({place: configs for place, (_, configs) in shown.items()}, recipe, variant)
-    cells: dict[tuple[Row, Column], Cell] = {}
-    for (row, column), (cell, _) in shown.items():
-        cells.setdefault((rows[row], columns[column]), cell)  # the first of cells that a variant makes equal
+    if variant:
+        shown = _elsewhere(shown, recipe, variant)
+    order: dict[tuple[str, str, str], int] = {}
+    for cell, position, _ in shown:
+        order[cell.column_key] = min(position, order.get(cell.column_key, position))
     about = f"{name}{f', on {variant}' if variant else ''}"
     if few_shot := [config for config in every.values() if variant and isinstance(config, EvaluateConfig)]:
         about += f" with {next((weights_name(config) for config in few_shot if config.given), SMALL)}"
-    cited = () if variant else tuple(errata()[mark] for mark in printed.errata)
-    heads = tuple(dict.fromkeys(columns[column] for column in printed.columns if column in columns))
-    about = f"{about}: {printed.caption.rstrip('.')}"
-    return Table(full, about, tuple(dict.fromkeys(rows.values())), heads, cells, tuple(every.values()), errata=cited)
+    return Table(
+        full,
+        f"{about}: {published.caption.rstrip('.')}",
+        distinct(cell for cell, _, _ in shown),  # a variant makes some equal
+        tuple(sorted(order, key=lambda column: order[column])),
+        tuple(every.values()),
+        errata=() if variant else tuple(errata()[mark] for mark in published.errata),
+    )
 
 
-def _headings(
-    places: Mapping[tuple[PublishedRow, PublishedColumn], Mapping[str, Config]], recipe: Recipe, variant: str
-) -> tuple[dict[PublishedRow, Row], dict[PublishedColumn, Column]]:
-    """The rows and columns that are shown.
+def _elsewhere(
+    shown: Sequence[tuple[Cell, int, Mapping[str, Config]]], recipe: Recipe, variant: str
+) -> list[tuple[Cell, int, Mapping[str, Config]]]:
+    """The cells with their headings on other data: rows or columns of one name share a heading if their cells have
+    become equal, else they keep their groups. Headings named after a data set get the name of this one."""
+    by_row: dict[Any, set[Any]] = defaultdict(set)
+    by_column: dict[Any, set[Any]] = defaultdict(set)
+    for cell, position, configs in shown:
+        by_row[cell.row_key] |= {(cell.metric, key) for key in configs}
+        by_column[cell.column_group, cell.column, position] |= configs.keys()
 
-    On another benchmark, rows or columns of one name share a heading if their cells have become equal, else they keep
-    their groups.
-    """
-    by_row: dict[PublishedRow, set[Any]] = {}
-    by_column: dict[PublishedColumn, set[Any]] = {}
-    for (row, column), configs in places.items():
-        by_row.setdefault(row, set()).update((recipe.metric(column), key) for key in configs)
-        by_column.setdefault(column, set()).update(configs)
-    renamed = variant if recipe.clusters else ""  # headings named after a data set get the name of this one
-    rows, columns = {}, {}
-    for row, own in by_row.items():
-        same = all(own == other for r, other in by_row.items() if r.name == row.name)
-        moved = bool(renamed) and recipe.of_data(row, recipe.rows)
-        name, note = (renamed, "") if moved else (row.name, row.note)  # notes are about the paper's data
-        rows[row] = Row(name, "" if variant and same else row.group, row.kind or "", note)
-    for column, own in by_column.items():
-        same = all(own == other for c, other in by_column.items() if c.name == column.name)
-        name, group = column.name, column.group
-        if renamed and recipe.of_data(column, recipe.columns):
-            apart = recipe.columns.get(group, {})  # a group may decide more than the data set
-            name, group = renamed, group if apart and "dataset" not in apart else ""
-        elif variant:
-            group = f"{variant} {'' if same else group}".strip()
-        columns[column] = Column(name, group, recipe.metric(column), column.unit, column.better)
-    return rows, columns
+    def alike(known: Mapping[Any, set[Any]], key: tuple[Any, ...]) -> bool:
+        return all(known[key] == other for (_, name, *_), other in known.items() if name == key[1])
+
+    found = []
+    for cell, position, configs in shown:
+        column = cell.column_group, cell.column, position
+        changes: dict[str, Any] = {"row_group": "" if alike(by_row, cell.row_key) else cell.row_group}
+        if recipe.clusters and any("dataset" in recipe.rows.get(name, {}) for name in cell.row_key):
+            changes |= {"row": variant, "row_note": ""}  # notes are about the paper's data
+        if recipe.clusters and any("dataset" in recipe.columns.get(name, {}) for name in column[:2]):
+            apart = recipe.columns.get(cell.column_group, {})  # a group may decide more than the data set
+            group = cell.column_group if apart and "dataset" not in apart else ""
+            changes |= {"column": variant, "column_group": group}
+        else:
+            group = "" if alike(by_column, column) else cell.column_group
+            changes["column_group"] = f"{variant} {group}".strip()
+        found.append((replace(cell, **changes), position, configs))
+    return found
 
 
-def _cell(
-    recipe: Recipe,
-    row: PublishedRow,
-    column: PublishedColumn,
-    value: Value | None,
-    variant: str,
-    settings: Sequence[str],
-    parsed: Parse,
-) -> "tuple[Cell, Sequence[Config] | InputError]":
-    """A cell, with its config for every seed, or the error of a setting that was typed."""
-    wanted = recipe.settings(row, column, elsewhere=bool(variant))
-    if not variant and (why := recipe.cannot.get(row.name, {}).get(column.name)):
-        return Cell(None, why, published=value), ()
+def _run(
+    recipe: Recipe, cell: Cell, variant: str, settings: Sequence[str], parsed: Parse
+) -> "tuple[dict[str, Any], Sequence[Config] | InputError]":
+    """How a cell is run, with its config for every seed, or the error of a setting that was typed."""
+    wanted = recipe.settings(cell, elsewhere=bool(variant))
+    if not variant and (why := recipe.cannot.get(cell.row, {}).get(cell.column)):
+        return {"obstacle": why}, ()
     if "strategy" not in wanted and "method" not in wanted:
-        return Cell(None, QUOTED if value and value.kind == "quoted" else NO_METHOD, published=value), ()
+        return {"obstacle": QUOTED if cell.printed and cell.kind == "quoted" else NO_METHOD}, ()
     asked = _on(wanted, variant, recipe.data) if variant else wanted
-    chosen = asked.get("dataset" if recipe.clusters else "benchmark", "")
-    typed = _of_data(settings, recipe.data, "dataset" if recipe.clusters else "benchmark", chosen)
+    typed = _of_data(settings, recipe.data, recipe.key, asked.get(recipe.key, ""))
     plain, configs = (parsed(given, tuple(asked.items())) for given in ((), typed))
     if isinstance(configs, InputError):
         if isinstance(plain, InputError):  # not because of what was typed
-            return Cell(None, str(plain).partition(";")[0], published=value), ()
-        return Cell(None, str(configs), published=value), configs
+            return {"obstacle": str(plain).partition(";")[0]}, ()
+        return {"obstacle": str(configs)}, configs
     if len(configs) > 1 and len(set(map(cell_key, configs))) > 1:
-        return Cell(None, str(SEVERAL), published=value), SEVERAL
-    differs = () if variant else recipe.differing(row, column)
-    differs += tuple(f"{key}={text}, not {wanted[key]}" for key, text in asked.items() if wanted.get(key, text) != text)
+        return {"obstacle": str(SEVERAL)}, SEVERAL
+    names = () if variant else (*cell.column_key[:2], *cell.row_key)
+    differs = [recipe.instead[name] for name in names if name in recipe.instead]
+    differs += [f"{key}={text}, not {wanted[key]}" for key, text in asked.items() if wanted.get(key, text) != text]
     if isinstance(plain, InputError):  # the paper's own config cannot be made here
         pairs = (setting.partition("=")[::2] for setting in typed)
-        differs += tuple(f"{key}={text}" for key, text in pairs if asked.get(key) != text)
+        differs += [f"{key}={text}" for key, text in pairs if asked.get(key) != text]
     elif configs is not plain:
         differs += differences(settings_of(configs[0]), settings_of(plain[0]))
-    on_path = None if variant else recipe.on_path(row, column, configs[0])
-    scored = recipe.scoring(row, column)
+    on_path = None if variant else recipe.on_path(cell, configs[0])
+    scored = recipe.scored.get(cell.row, recipe.scored.get(cell.metric, ""))
     if on_path:
-        named = "" if on_path.metric == recipe.metric(column) else on_path.metric.replace("_", " ")
-        scored = " at ".join(filter(None, (named, "" if on_path.weight is None else f"weight {on_path.weight:g}")))
+        weight, metric = on_path
+        named = "" if metric == recipe.metric(cell) else metric.replace("_", " ")
+        scored = " at ".join(filter(None, (named, "" if weight is None else f"weight {weight:g}")))
     lacking = [*lacking_folders(configs[0]), *([recipe.needs] if recipe.needs and not variant else [])]
     needs = f"needs {' and '.join(lacking)}" if lacking else ""
-    return Cell(configs[0], needs, published=value, differs=differs, scored=scored, on_path=on_path), configs
+    how = {"config": configs[0], "obstacle": needs, "differs": tuple(differs), "scored": scored, "on_path": on_path}
+    return how, configs
 
 
 def lacking_folders(config: Config) -> list[str]:

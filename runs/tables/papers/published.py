@@ -1,7 +1,7 @@
 """The papers' tables, figures, errata and causes of differences: the files of `runs/published/`, checked by pydantic.
 
     table = published_table("thesis/4.1")
-    table.values[18, 0].value, table.values[18, 0].corrected  # LaplacianShot on ResNet-18, 1-shot: 72.11, 70.74
+    [(cell.published, cell.corrected) for cell in table.cells if cell.row == "LaplacianShot"]  # ResNet-18: 72.11, 70.74
 
 How a cell is run here is in `configs/table/`. `runs/published/table.schema.json` describes the files of tables for
 editors. Every error names the file and the row.
@@ -11,7 +11,7 @@ import importlib.resources
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass as plain
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
@@ -20,6 +20,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from clustering.foundation.errors import InputError, unknown
+from runs.tables.cell import Cell
 
 FOLDER = importlib.resources.files("runs") / "published"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the loader in C, if available, takes a tenth of the time
@@ -35,41 +36,6 @@ Text = Annotated[str, Field(min_length=1)]
 Kind = Literal["own", "rerun", "quoted", "unclear"]
 """Origin of a number: the work's own method, a rival run by the authors, copied from elsewhere, or unclear."""
 T = TypeVar("T")
-
-
-@plain(frozen=True)
-class Value:
-    """One printed number.
-
-    Attributes:
-        value: the number, in the unit of its column.
-        printed: the number as printed, with its interval; a power of ten in e-form.
-        half_width: the number printed beside it, of the kind in the table's `interval`; None without one.
-        kind: origin of the number.
-        note: a remark on this number.
-        errata: ids of its known errors.
-        corrected: the number to compare with instead, in the same unit; None if the printed one holds.
-        corrected_half_width: as `half_width`, for `corrected`.
-        corrected_source: the table that prints the corrected number, such as "slk_fewshot/II".
-        target: whether runs may be compared with it; if not, one of the errata says why.
-    """
-
-    value: float
-    printed: str
-    half_width: float | None
-    kind: Kind
-    note: str = ""
-    errata: tuple[str, ...] = ()
-    corrected: float | None = None
-    corrected_half_width: float | None = None
-    corrected_source: str = ""
-    target: bool = True
-
-    @property
-    def resolution(self) -> float:
-        """Half a unit of the last printed digit."""
-        digits = re.search(r"\d+(?:\.(\d+))?(?:e([-+]?\d+))?", self.printed)
-        return 0.5 * 10.0 ** (int(digits[2] or 0) - len(digits[1] or "")) if digits else 0.0
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -133,10 +99,9 @@ class Place:
         """The named groups of rows, rows, groups of columns, columns and metrics."""
         return self.row_groups, self.rows, self.column_groups, self.columns, self.metrics
 
-    def holds(self, row: PublishedRow, column: PublishedColumn) -> bool:
-        """Whether the cell of this row and column of its table belongs to it."""
-        headings = (row.group, row.name, column.group, column.name, column.metric)
-        return all(not names or name in names for names, name in zip(self.names, headings, strict=True))
+    def holds(self, cell: Cell) -> bool:
+        """Whether a cell of its published table belongs to it."""
+        return all(not names or name in names for names, name in zip(self.names, cell.place, strict=True))
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -174,9 +139,9 @@ class Cause:
     evidence: Text
     where: Annotated[tuple[Place, ...], Field(min_length=1)]
 
-    def holds(self, table: str, row: PublishedRow, column: PublishedColumn) -> bool:
-        """Whether it is about the cell of this row and column of a table."""
-        return any(place.table == table and place.holds(row, column) for place in self.where)
+    def holds(self, table: str, cell: Cell) -> bool:
+        """Whether it is about this cell of a published table."""
+        return any(place.table == table and place.holds(cell) for place in self.where)
 
     def __str__(self) -> str:
         return f"cause of the difference: {self.cause.rstrip('.')} ({self.evidence})"
@@ -253,14 +218,12 @@ class PublishedTable(TableFile):
 
     Attributes:
         name: for `transduce table`: "thesis/4.1", "slk_fewshot/II".
-        values: (index of the row, index of the column) -> number.
-        missing: (index of the row, index of the column) of cells without a number: "-", "N/A" or nothing.
+        cells: row by row; without a number for "-", "N/A" or nothing.
         errata: ids of the errata about it or its cells.
     """
 
     name: str
-    values: Mapping[tuple[int, int], Value]
-    missing: frozenset[tuple[int, int]]
+    cells: tuple[Cell, ...]
     errata: tuple[str, ...]
 
     @property
@@ -269,9 +232,14 @@ class PublishedTable(TableFile):
         return self.name.partition("/")[0]
 
     @property
+    def numbers(self) -> list[Cell]:
+        """The cells with a number."""
+        return [cell for cell in self.cells if cell.printed]
+
+    @property
     def kind(self) -> Literal["results", "description", "formulas"]:
         """Results of methods, a description of data or definitions, or formulas without any number."""
-        if not self.values:
+        if not self.numbers:
             return "formulas"
         return "results" if any(column.better for column in self.columns) else "description"
 
@@ -288,6 +256,7 @@ def published_names() -> list[str]:
     ]
 
 
+@cache
 def published_table(name: str) -> PublishedTable:
     """The table of that name.
 
@@ -296,11 +265,6 @@ def published_table(name: str) -> PublishedTable:
     """
     if name not in published_names():
         raise unknown("published table", name, published_names())
-    return _table(name)
-
-
-@cache
-def _table(name: str) -> PublishedTable:
     return table_from(name, read_published(f"{name}.yaml"))
 
 
@@ -371,39 +335,48 @@ def table_from(name: str, content: Any) -> PublishedTable:
     read = build(TableFile, content, file)
     places = [(erratum, place) for erratum in errata().values() for place in erratum.where if place.table == name]
     corrected = {(entry.group, entry.row): entry for entry in read.corrected}
-    values, missing = {}, set()
+    cells = []
     for r, row in enumerate(read.rows):
-        where, columns = f"{file}, row {r + 1} ({row.name})", dict(enumerate(read.columns))
-        if row.column_groups:
-            columns = {c: column for c, column in columns.items() if column.group in row.column_groups}
+        where = f"{file}, row {r + 1} ({row.name})"
+        columns = [one for one in read.columns if not row.column_groups or one.group in row.column_groups]
         if len(row.values) != len(columns):
             raise InputError(f"{where}: {len(row.values)} values for {len(columns)} columns; null is a dash")
         better = corrected.get((row.group, row.name))
-        for (c, column), text in zip(columns.items(), row.values, strict=True):
-            kind = row.kind or column.kind
-            if text is None or text in NO_NUMBER:
-                missing.add((r, c))
-                continue
-            if kind is None:
-                raise InputError(f"{where}: give the row or its columns a kind ({', '.join(get_args(Kind))})")
-            own = [erratum for erratum, place in places if any(place.names) and place.holds(row, column)]
-            target = better.values[c] if better else None
-            number, width = _number(text, read.interval, where)
-            fixed, fixed_width = _number(target, read.interval, where) if target else (None, None)
-            values[r, c] = Value(
-                number,
-                text,
-                width,
-                kind,
-                note="printed as approximate" * text.startswith("~"),
-                errata=tuple(erratum.id for erratum in own),
-                corrected=fixed,
-                corrected_half_width=fixed_width,
-                corrected_source=better.source if better and target else "",
-                target=all(erratum.target for erratum in own),
+        targets = better.values if better else [None] * len(columns)
+        for column, text, target in zip(columns, row.values, targets, strict=True):
+            cell = Cell(
+                row=row.name,
+                row_group=row.group,
+                row_kind=row.kind or "",
+                row_note=row.note,
+                column=column.name,
+                column_group=column.group,
+                metric=column.metric,
+                unit=column.unit,
+                better=column.better,
+                kind=row.kind or column.kind or "",
             )
+            if text is not None and text not in NO_NUMBER:
+                if not cell.kind:
+                    raise InputError(f"{where}: give the row or its columns a kind ({', '.join(get_args(Kind))})")
+                own = [one for one, place in places if any(place.names) and place.holds(cell)]
+                number, width = _number(text, read.interval, where)
+                fixed, fixed_width = _number(target, read.interval, where) if target else (None, None)
+                cell = replace(
+                    cell,
+                    printed=text,
+                    published=number,
+                    published_half_width=width,
+                    remark="printed as approximate" * text.startswith("~"),
+                    errata=tuple(erratum.id for erratum in own),
+                    corrected=fixed,
+                    corrected_half_width=fixed_width,
+                    corrected_source=better.source if better and target else "",
+                    target=all(erratum.target for erratum in own),
+                )
+            cells.append(cell)
     cited = tuple(dict.fromkeys(erratum.id for erratum, _ in places))
-    return PublishedTable(**vars(read), name=name, values=values, missing=frozenset(missing), errata=cited)
+    return PublishedTable(**vars(read), name=name, cells=tuple(cells), errata=cited)
 
 
 def _number(text: str, interval: str, where: str) -> tuple[float, float | None]:

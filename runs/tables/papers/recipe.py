@@ -38,9 +38,9 @@ from runs.config import groups, overrides
 from runs.config.base import group_of
 from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, FairConfig
 from runs.config.yaml_files import read
+from runs.tables.cell import Cell, Tolerance
 from runs.tables.keys import Config
-from runs.tables.papers.published import STRICT, PublishedColumn, PublishedRow, build
-from runs.tables.table import OnPath, Tolerance
+from runs.tables.papers.published import STRICT, build
 
 GROUP = "table"  # folder of configs/
 WEIGHT = "fairness_weight"
@@ -81,39 +81,26 @@ class Recipe:
     instead: Settings = field(default_factory=dict)
     cannot: Mapping[str, Settings] = field(default_factory=dict)
 
-    def settings(self, row: PublishedRow, column: PublishedColumn, *, elsewhere: bool = False) -> Settings:
-        """Settings of one cell; `elsewhere`, on other data, without the settings for that cell alone."""
+    def settings(self, cell: Cell, *, elsewhere: bool = False) -> Settings:
+        """Settings of a cell; `elsewhere`, on other data, without the settings for that cell alone."""
         settings = dict(self.all)
-        for part, heading in ((self.columns, column), (self.rows, row)):
-            for name in (heading.group, heading.name):
+        for part, names in ((self.columns, cell.column_key[:2]), (self.rows, cell.row_key)):
+            for name in names:
                 settings |= part.get(name, {})
-        return settings if elsewhere else settings | self.cells.get(row.name, {}).get(column.name, {})
+        return settings if elsewhere else settings | self.cells.get(cell.row, {}).get(cell.column, {})
 
-    def metric(self, column: PublishedColumn) -> str:
-        """Name in the runs of the metric of a column."""
-        return self.metrics.get(column.name, self.metrics.get(column.metric, column.metric))
+    def metric(self, cell: Cell) -> str:
+        """Name in the runs of the printed metric."""
+        return self.metrics.get(cell.column, self.metrics.get(cell.metric, cell.metric))
 
-    def scoring(self, row: PublishedRow, column: PublishedColumn) -> str:
-        """Name in the runs of the metric that was printed, if it is not that of the column; else empty."""
-        return self.scored.get(row.name, self.scored.get(column.metric, ""))
-
-    def differing(self, row: PublishedRow, column: PublishedColumn) -> tuple[str, ...]:
-        """How a cell differs from the protocol of the print, in words."""
-        headings = (column.group, column.name, row.group, row.name)
-        return tuple(self.instead[name] for name in headings if name in self.instead)
-
-    def of_data(self, heading: PublishedRow | PublishedColumn, part: Mapping[str, Settings]) -> bool:
-        """Whether a heading decides the data set."""
-        return any("dataset" in part.get(name, {}) for name in (heading.group, heading.name))
-
-    def on_path(self, row: PublishedRow, column: PublishedColumn, config: Config) -> OnPath | None:
+    def on_path(self, cell: Cell, config: Config) -> tuple[float | None, str] | None:
         """The printed point on the path of a fair clustering; None if it is what the column shows."""
         if not isinstance(config, FairConfig):
             return None
-        at, metric = self.at.get(row.name, {}).get(column.name, {}), self.metric(column)
+        at, metric = self.at.get(cell.row, {}).get(cell.column, {}), self.metric(cell)
         weight = float(at[WEIGHT]) if WEIGHT in at else None
         printed = at.get(metric, metric)
-        return None if weight is None and printed == metric else OnPath(weight, printed)
+        return None if weight is None and printed == metric else (weight, printed)
 
     @property
     def schema(self) -> type[Config]:
@@ -129,12 +116,18 @@ class Recipe:
         return self.schema is not EvaluateConfig
 
     @property
+    def key(self) -> str:
+        """Key of its data."""
+        return "dataset" if self.clusters else "benchmark"
+
+    @property
     def data(self) -> str:
         """Name of the group of its data."""
         return group_of(self.schema, "dataset") if self.clusters else "benchmark"
 
-    def tolerated(self, column: PublishedColumn) -> Tolerance:
-        tolerance = self.tolerance.get(column.name, self.tolerance.get(column.metric, Tolerance()))
+    def tolerated(self, cell: Cell) -> Tolerance:
+        """The deviation from the print that counts as reproduced."""
+        tolerance = self.tolerance.get(cell.column, self.tolerance.get(cell.metric, Tolerance()))
         return dataclasses.replace(tolerance, alone=self.same_queries)
 
 
