@@ -1,5 +1,6 @@
 """A user's table: rows to cluster by columns of numbers, dates and categories."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +13,14 @@ from numpy.typing import NDArray
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, reason_unused
 from clustering.evaluation.profiles import spreads
+from clustering.files.cells import texts_of
 from clustering.files.regular import fingerprint_of_files
 from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 
 RECIPE = 2  # increase it when the same file would give other points
+EXACT = 1 << 24  # float32 would lose digits of larger values, such as times in milliseconds
 LARGEST = 1e30  # limit of absolute values, well within the range of float32
 MAX_NUMBERS = 1 << 28  # limit of the encoded table with one column per category: 2 GiB
 Missing = Literal["error", "drop", "mean", "median", "most_frequent"]
@@ -119,7 +122,9 @@ class Table:
         if contents.dropped:
             kept = np.zeros(len(contents.file.rows), dtype=bool)
             kept[contents.rows] = True
-        return Dataset(values.astype(np.float32), labels, classes, names, kept=kept)
+        if np.abs(values).max() <= EXACT:
+            values = values.astype(np.float32)
+        return Dataset(values, labels, classes, names, kept=kept)
 
     def points(self, contents: Contents) -> NDArray[np.float64]:
         """(n, D) scaled values of the contents."""
@@ -222,7 +227,7 @@ class Table:
         problem = "no value" if gap else f"the value {table[row, place]:g}"
         count = int(wrong.any(axis=1).sum())
         more = f"; this affects {count:,} of {len(table):,} rows" if count > 1 else ""
-        complete = [column.name for j, column in enumerate(used) if not wrong[:, j].any()]
+        complete = [_typed(column.name) for j, column in enumerate(used) if not wrong[:, j].any()]
         without = f", or remove the column with columns={','.join(complete)}" if 0 < len(complete) <= 8 else ""
         remedy = f"Fill it in, or add {ACTIONS}" if gap else "Correct it, or delete such rows"
         raise InputError(
@@ -240,14 +245,18 @@ class Table:
 
     def _known(self, contents: Contents, label: str) -> NDArray[np.str_]:
         file = contents.file
-        column = file.column(label)
-        text = column.astype("str").str.strip().where(column.notna(), "").iloc[contents.rows]
-        if (text == "").any():
-            row = int(contents.rows[int((text == "").to_numpy().argmax())])
+        texts, gaps = (values[contents.rows] for values in texts_of(file.column(label)))
+        if gaps.any():
+            row = int(contents.rows[int(gaps.argmax())])
             raise InputError(
                 f"{file.path}: label {label!r} has no value in row {row + 1}; remove label=, or fill in the value"
             )
-        return np.asarray(text.tolist(), dtype=np.str_)
+        return np.asarray(texts.tolist(), dtype=np.str_)
+
+
+def _typed(name: str) -> str:
+    """A name in a list of names, as it is given: in quotes if it has a comma, or is null."""
+    return "'" + name.replace("'", "''") + "'" if re.search("[,'\"]", name) or name.lower() in ("null", "none") else name
 
 
 def check_distinct(key: str, names: Sequence[str]) -> None:
