@@ -1,6 +1,7 @@
 """Interpretation of the cells of a column as numbers, dates or words."""
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,11 @@ def texts_of(column: "pd.Series[Any]") -> tuple[NDArray[np.object_], NDArray[np.
         texts = column.astype("str").str.strip()
     missing = column.isna().to_numpy(dtype=bool) | texts.str.lower().isin(NO_CATEGORY).to_numpy(dtype=bool)
     return np.array(texts.tolist(), dtype=object), missing
+
+
+def spelling(text: str) -> str:
+    """A text without differences of case and blanks, by which spellings of one name are found."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def days_of(column: "pd.Series[Any]") -> tuple[NDArray[np.float64], str]:

@@ -130,7 +130,9 @@ class TableFile:
         if name not in self._places:
             message = str(unknown("column", name, self.names))
             others = "" if "known: " in message or len(self.names) > 20 else f" The columns are {', '.join(self.names)}"
-            raise InputError(f"{self.path}: {message}{others}")
+            marked = next((repr(own) for own in self.names if re.search("[,'\"\\[{]", own) and name in own), "")
+            quote = f"; a name with commas, brackets or quotes is quoted, also for the shell: {marked}" * bool(marked)
+            raise InputError(f"{self.path}: {message}{others}{quote}")
         return self.rows.iloc[:, self._places[name]]
 
     def parsed(self, name: str) -> Numbers:
