@@ -145,6 +145,10 @@ def test_columns_of_files_and_pictures_left_out(tmp_path):
         (tmp_path / name).write_bytes((tmp_path / "1.png").read_bytes())
     with pytest.warns(UserWarning, match=r"left out: 1 \.jpg_large, 1 without ending"):
         warn_of_others(tmp_path, ["photo", "photo.jpg_large", "notes"])
-    Image.fromarray(np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)).save(tmp_path / "fractions.tif")
+
+
+def test_pictures_of_fractions_are_not_black(tmp_path):
+    for name in ("a", "b"):
+        Image.fromarray(np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)).save(tmp_path / f"{name}.tif")
     with pytest.raises(InputError, match="fractions.*8 or 16 bits"):
         Folder(root=str(tmp_path)).read()

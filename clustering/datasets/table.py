@@ -269,7 +269,9 @@ class Table:
 
 def typed(name: str) -> str:
     """A name in a list of names, as it is given: in quotes if it has a comma, or is null."""
-    return "'" + name.replace("'", "''") + "'" if re.search("[,'\"]", name) or name.lower() in ("null", "none") else name
+    return (
+        "'" + name.replace("'", "''") + "'" if re.search("[,'\"]", name) or name.lower() in ("null", "none") else name
+    )
 
 
 def check_distinct(key: str, names: Sequence[str]) -> None:

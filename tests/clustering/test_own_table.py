@@ -158,7 +158,7 @@ def test_a_column_of_categories_has_half_the_variance_of_one_of_numbers(tmp_path
     first, second = points[other == "no"][0, -2:], points[other == "yes"][0, -2:]
     assert np.linalg.norm(first - second) == pytest.approx(0.5**0.5 / (other == "yes").std())
     coded = Table(path=str(contents.file.path), columns=("n",)).points
-    assert coded(column({"n": other == "yes"}, tmp_path, columns=("n",))[1]).var() == pytest.approx(0.5)
+    assert coded(column({"n": (other == "yes").astype(int)}, tmp_path, columns=("n",))[1]).var() == pytest.approx(0.5)
 
 
 def test_a_category_does_not_outweigh_ten_columns_of_numbers(tmp_path):
