@@ -75,7 +75,7 @@ def test_the_text_that_numpy_makes_of_nan_is_no_class():
         lambda: FairKMeans(3).fit(X, sensitive_features=few),
         lambda: FewShotClassifier().fit(class_names=["ant", float("nan")], text=np.eye(2)),
     ):
-        with pytest.raises(InputError, match="nan in row 2|name 2 of 2 is empty"):
+        with pytest.raises(InputError, match=r"nan in row 2|name 2 of 2 is empty"):
             use()
 
 
@@ -150,5 +150,5 @@ def test_columns_of_files_and_pictures_left_out(tmp_path):
 def test_pictures_of_fractions_are_not_black(tmp_path):
     for name in ("a", "b"):
         Image.fromarray(np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)).save(tmp_path / f"{name}.tif")
-    with pytest.raises(InputError, match="fractions.*8 or 16 bits"):
+    with pytest.raises(InputError, match=r"fractions.*8 or 16 bits"):
         Folder(root=str(tmp_path)).read()

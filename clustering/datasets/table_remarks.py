@@ -1,4 +1,4 @@
-"""What may be a mistake in the columns of a table: codes for missing values, spellings of a category, copies of rows."""
+"""What may be a mistake in a table: codes for missing values, spellings of a category, copies of rows."""
 
 from collections.abc import Sequence
 
@@ -18,17 +18,15 @@ def remarks(columns: Sequence[Column]) -> tuple[str, ...]:
     found = [remark for column in columns if (remark := _codes(column) or _spellings(column))]
     copies = pd.DataFrame({place: column.values for place, column in enumerate(columns)}).duplicated(keep=False)
     rows = np.flatnonzero(copies)
-    # a few categories and rounded numbers agree by chance
+    # rows of a few categories and rounded numbers agree by chance
     if any(_has_details(column.values) for column in columns) and len(rows):
         numbers = ", ".join(str(row + 1) for row in rows[:4]) + ", ..." * (len(rows) > 4)
-        found.append(
-            f"{len(rows):,} rows agree with others in all columns used, as rows {numbers}; remove them if they are copies"
-        )
+        found.append(f"{len(rows):,} rows agree with others in all columns used, as rows {numbers}; remove copies")
     return tuple(found)
 
 
 def _codes(column: Column) -> str:
-    """A remark on codes that are further from the other values than these are from each other."""
+    """A remark on codes that are further from the other values than these from each other."""
     if column.kind != "numbers":
         return ""
     present = column.values[~np.isnan(column.values)]

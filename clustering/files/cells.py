@@ -16,7 +16,7 @@ NO_VALUE = NO_CATEGORY | {"none"}  # "none" can be a category like red or blue
 ALMOST = 0.9  # if at least this share of the values of a column has one type, the others count as errors
 _MONEY = r"(?:[$€£¥₹]|[A-Z]{2}\$|EUR|USD|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|kr|zł)"
 _AMOUNT = re.compile(
-    rf"\(?[-+]?\s*(?:{_MONEY}\s*)?[-+]?(?:[1-9]\d{{0,2}}(?:[.,'’\s]\d{{3}})+|\d+)(?:[.,]\d+)?\s*(?:%|{_MONEY})?\)?"
+    rf"\(?[-+]?\s*(?:{_MONEY}\s*)?[-+]?(?:[1-9]\d{{0,2}}(?:[.,'\u2019\s]\d{{3}})+|\d+)(?:[.,]\d+)?\s*(?:%|{_MONEY})?\)?"
 )
 _LIKE_A_DATE = re.compile(r"\d{4}-\d|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 
