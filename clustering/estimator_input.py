@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from torch import Tensor
 
-from clustering.files.arrays import array_of_tensor
+from clustering.files.arrays import array_of_tensor, stacked
 from clustering.foundation.errors import InputError
 from clustering.lengths import ABOVE_TINY, unit_rows
 from clustering.optimiser.alternation import Clamp
@@ -36,8 +36,8 @@ def checked_rows(
     Args:
         estimator: estimator that sets the number and names of columns with `reset`, as in a fit, or is checked against
             them.
-        X: (N, D) array, tensor, frame of pandas or table of Arrow. float32 and float64 are kept; integers that float32
-            cannot represent become float64, other numbers float32.
+        X: (N, D) array, tensor, frame of pandas or table of Arrow. float32 and float64 are kept; objects, text, lists
+            of floats, and integers that float32 cannot represent become float64, other numbers float32.
         reset: whether this is a fit.
         normalize: "l2" or None.
         device: where to put the rows.
@@ -77,22 +77,39 @@ def checked_rows(
 
 
 def as_array(values: Any) -> Any:
-    """Tensors as arrays, and tables and arrays of Arrow, or of a library that exports them, as frames of pandas.
+    """Tensors, lists of tensors and columns of lists as arrays, and tables of Arrow, or of a library that exports them,
+    as frames of pandas.
 
     Other values are unchanged, among them frames, so that scikit-learn can check the names of their columns.
 
     Raises:
-        InputError: a tensor is sparse or has no values, or a table of Arrow has columns without a common use.
+        InputError: a tensor is sparse or has no values, or rows have unequal lengths.
     """
     if isinstance(values, torch.Tensor):
         return array_of_tensor(values)
+    if isinstance(values, (list, tuple)) and values and isinstance(values[0], torch.Tensor) and values[0].ndim < 2:
+        try:
+            return array_of_tensor(torch.stack([torch.as_tensor(value) for value in values]))
+        except RuntimeError as error:
+            raise InputError("a list of tensors has rows of unequal lengths; give one tensor") from error
     if is_arrow(values):
         import pyarrow as pa
 
-        if isinstance(values, (pa.Array, pa.ChunkedArray)):
-            return values.to_pandas().to_numpy()
-        return pa.table(values).to_pandas()
+        if not isinstance(values, (pa.Array, pa.ChunkedArray)):
+            return pa.table(values).to_pandas()
+        values = values.to_pandas().to_numpy()
+    if getattr(values, "ndim", 0) == 1 and len(values) and getattr(values.dtype, "kind", "") == "O":
+        first = values.iloc[0] if hasattr(values, "iloc") else values[0]
+        if isinstance(first, (list, np.ndarray)) and np.ndim(first) == 1:
+            return stacked("", values)
     return values
+
+
+def check_no_gap(labels: NDArray[Any], name: str) -> None:
+    """Raise InputError if labels (N,) have NaN, or the text "nan", which numpy makes of NaN beside text."""
+    gaps = labels == "nan" if labels.dtype.kind == "U" else np.isnan(labels) if labels.dtype.kind == "f" else None
+    if gaps is not None and gaps.any():
+        raise InputError(f"{name}: {labels[gaps][0]!s} in row {int(gaps.argmax())} is no label; remove such rows")
 
 
 def of_objects(values: Any) -> bool:
@@ -111,9 +128,13 @@ def float_kinds(X: Any) -> list[type]:
     """The types to convert X to, as in `sklearn.utils.check_array`: the first one, unless X has another of them."""
     columns = [X.iloc[:, i] for i in range(X.shape[1])] if getattr(X, "ndim", 0) == 2 and hasattr(X, "iloc") else [X]
     for values in columns:
-        numbers = np.asarray(values) if isinstance(values, (list, tuple)) else values
-        whole = getattr(getattr(numbers, "dtype", None), "kind", "") in ("i", "u")
-        if whole and 0 not in numbers.shape and max(-int(numbers.min()), int(numbers.max())) > _WHOLE:
+        listed = isinstance(values, (list, tuple))
+        numbers = np.asarray(values) if listed else values
+        dtype = getattr(numbers, "dtype", None)
+        kind, size = getattr(dtype, "kind", ""), getattr(dtype, "itemsize", 0)
+        if kind in ("O", "U", "T", "S") or (kind == "f" and (size > 8 or (listed and size == 8))):
+            return [np.float64]  # scikit-learn would make float32 of them
+        if kind in ("i", "u") and 0 not in numbers.shape and max(-int(numbers.min()), int(numbers.max())) > _WHOLE:
             return [np.float64]
     return [np.float32, np.float64]
 
@@ -182,7 +203,7 @@ def known_clusters(labels: ArrayLike | None, rows: Tensor, clusters: int) -> Cla
     """
     if labels is None:
         return None
-    known = np.asarray(labels)
+    known = np.asarray(as_array(labels))
     if known.shape != (len(rows),) or not np.issubdtype(known.dtype, np.integer):
         description = f"an array of {known.dtype} of shape {known.shape}"
         raise InputError(f"partial_labels must be {len(rows)} integers, -1 where unknown, not {description}")

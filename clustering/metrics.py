@@ -12,7 +12,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
 
-from clustering.estimator_input import as_array, of_objects
+from clustering.estimator_input import as_array, check_no_gap, float_kinds, of_objects
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from clustering.graphs.neighbours import NeighbourGraph
@@ -76,7 +76,7 @@ def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) 
         seed: seed of the sample.
     """
     labels, X = _numbered(labels), as_array(X)
-    X = X if sparse.issparse(X) else np.asarray(X)
+    X = X if sparse.issparse(X) else np.asarray(X, dtype=float_kinds(X)[-1])
     if X.shape[0] != len(labels):
         raise InputError(f"X has {X.shape[0]} rows, but there are {len(labels)} labels")
     if sample < len(labels):
@@ -84,6 +84,8 @@ def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) 
         X, labels = X[rows], labels[rows]
     if not 2 <= len(np.unique(labels)) < len(labels):
         return float("nan")
+    if not sparse.issparse(X):
+        X = X - X.mean(axis=0)  # distances are computed from squares, which lose the digits of an offset
     return float(silhouette_score(X, labels))
 
 
@@ -110,7 +112,7 @@ def graph_objectives(labels: ArrayLike, W: Any) -> GraphObjectives:
             diagonal counts, as it must for a kernel.
     """
     numbers = _numbered(labels)
-    W = W.graph if isinstance(W, NeighbourGraph) else W
+    W = W.graph if isinstance(W, NeighbourGraph) else as_array(W)
     weights = sparse.coo_array(scipy_graph(W) if isinstance(W, SparseGraph) else W).astype(np.float64)
     if weights.shape != (len(numbers), len(numbers)):
         raise InputError(f"W has shape {weights.shape}, but there are {len(numbers)} labels")
@@ -132,8 +134,7 @@ def _numbered(labels: ArrayLike) -> NDArray[np.int64]:
     values = np.asarray(values)
     if values.ndim != 1 or not values.size:
         raise InputError(f"labels must be a 1-d array, not of shape {values.shape}")
-    if values.dtype.kind == "f" and np.isnan(values).any():
-        raise InputError(f"labels have NaN in row {int(np.isnan(values).argmax())}; remove such rows")
+    check_no_gap(values, "labels")
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 

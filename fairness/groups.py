@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from clustering.estimator_input import as_array
+from clustering.estimator_input import as_array, check_no_gap
 from clustering.foundation.errors import InputError
 
 _MAX_GROUPS = 100
@@ -202,6 +202,8 @@ def _array(sequence: Any) -> NDArray[Any]:
 
 
 def _coded(name: str, values: Any) -> _Coded:
+    if isinstance(values, np.ndarray):
+        check_no_gap(values, f"sensitive_features, {name!r}")
     as_they_are = isinstance(values, (pd.Series, pd.Categorical))
     series = pd.Series(values if as_they_are else np.asarray(values)).reset_index(drop=True)
     if series.dtype == object:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from clustering.foundation.errors import InputError
@@ -53,7 +54,7 @@ def distinct(names: Sequence[str]) -> list[str]:
     Raises:
         InputError: there are fewer than two, one is empty, or one is given twice.
     """
-    given = [names] if isinstance(names, str) else [str(name) for name in names]
+    given = [names] if isinstance(names, str) else ["" if pd.isna(name) else str(name) for name in names]
     if len(given) < 2:
         raise InputError("at least two class names are required")
     empty = next((place for place, name in enumerate(given, 1) if not name.strip()), None)

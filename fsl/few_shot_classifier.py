@@ -21,6 +21,7 @@ from torch import Tensor
 from clustering.estimator_input import (
     as_array,
     check_no_dates,
+    check_no_gap,
     check_not_vanishing,
     check_values,
     float_kinds,
@@ -177,6 +178,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             with warnings.catch_warnings():  # one or two examples per class are expected here
                 warnings.filterwarnings("ignore", "The number of unique classes")
                 check_classification_targets(y)
+            check_no_gap(y, "y")
             check_not_vanishing(float(np.abs(X).max()), X.dtype)
         if names is None:
             self.classes_, self.support_labels_ = np.unique(y, return_inverse=True)

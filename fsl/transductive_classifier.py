@@ -280,7 +280,8 @@ def given_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     values = as_array(y)
     values = column_or_1d(np.array(values, dtype=object) if isinstance(values, (list, tuple)) else values, warn=True)
     missing = np.asarray(pd.isna(values))
-    for unknown in (UNKNOWN, str(UNKNOWN), "", b""):
+    of_numpy = ("nan",) if values.dtype.kind == "U" else ()  # what numpy makes of NaN beside text
+    for unknown in (UNKNOWN, str(UNKNOWN), "", b"", *of_numpy):
         missing[~missing] = [value == unknown for value in values[~missing].tolist()]
     known = values[~missing]
     if known.dtype.kind == "O":

@@ -8,6 +8,7 @@ import torch
 from PIL import Image
 
 from clustering import SLK, KMeans, metrics
+from clustering.datasets.folder import Folder
 from clustering.files.picture_formats import eight_bits, warn_of_others
 from clustering.files.tables import read_table
 from clustering.foundation.errors import InputError
@@ -24,6 +25,9 @@ FORMS = {
     "Arrow": lambda: pa.table({str(i): X[:, i] for i in range(4)}),
     "frame": lambda: pd.DataFrame(X, columns=list("abcd")),
     "list": X.tolist,
+    "list of tensors": lambda: list(torch.tensor(X).bfloat16().requires_grad_()),
+    "column of lists": lambda: pd.Series(list(X)),
+    "Arrow lists": lambda: pa.chunked_array([X.tolist()]),
 }
 
 
@@ -41,7 +45,9 @@ def test_integers_that_float32_cannot_hold_keep_their_digits():
     times = np.r_[np.arange(50), 10_000 + np.arange(50)][:, None] + 1_700_000_000_000
     assert metrics.accuracy(np.repeat([0, 1], 50), KMeans(2, random_state=0).fit(times).labels_) == 1
     frame = pd.DataFrame({"time": pd.array(times[:, 0], dtype="Int64")})
-    assert metrics.accuracy(np.repeat([0, 1], 50), KMeans(2, random_state=0).fit(frame).labels_) == 1
+    for form in (frame, times.astype(object), times.astype(str), times.astype(np.longdouble), (times + 0.5).tolist()):
+        assert metrics.accuracy(np.repeat([0, 1], 50), KMeans(2, random_state=0).fit(form).labels_) == 1
+    assert metrics.silhouette(times, np.repeat([0, 1], 50)) > 0.99
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, ""])
@@ -59,6 +65,27 @@ def test_gaps_in_a_list_of_names_are_no_class(missing):
             metrics.nmi(labels, Y)
 
 
+def test_the_text_that_numpy_makes_of_nan_is_no_class():
+    names = np.array(["ant", "bee", "cat"])[Y]
+    few = np.array([name if i % 20 < 2 else np.nan for i, name in enumerate(names)])
+    assert (TransductiveClassifier().fit(X, few).transduction_ == names).all()
+    for use in (
+        lambda: FewShotClassifier().fit(X, few),
+        lambda: metrics.nmi(few, Y),
+        lambda: FairKMeans(3).fit(X, sensitive_features=few),
+        lambda: FewShotClassifier().fit(class_names=["ant", float("nan")], text=np.eye(2)),
+    ):
+        with pytest.raises(InputError, match=r"nan in row 2|name 2 of 2 is empty"):
+            use()
+
+
+def test_labels_in_a_list_of_tensors_or_in_categories():
+    for labels in (list(torch.tensor(Y)), pd.Series(Y).astype("category")):
+        assert len(FewShotClassifier().fit(X, labels).classes_) == 3
+        assert metrics.accuracy(Y, labels) == 1
+        assert len(FairKMeans(3, n_init=1, fairness_weight=0.0).fit(X, sensitive_features=labels).group_counts_) == 3
+
+
 def test_generators_of_numpy_are_seeds():
     first, second = (SLK(3, n_init=2, random_state=np.random.default_rng(0)).fit(X).labels_ for _ in range(2))
     np.testing.assert_array_equal(first, second)
@@ -70,6 +97,7 @@ def test_generators_of_numpy_are_seeds():
     ("text", "message"),
     [
         ('name,x,y\n"1 inch,1,2\n2 inch,3,4\n"3 inch,5,6\n4 inch,7,8\n', "line 2, column 'name': the quote"),
+        ("price\tarea\n980\t1\n1,020\t2\n5,000\t3\n", "'price' has values such as 1,020"),
         ("price;area\n980;50,1\n1.020;50,2\n5.000;50,3\n", "'price' has values such as 1.020"),
     ],
 )
@@ -113,3 +141,14 @@ def test_columns_of_files_and_pictures_left_out(tmp_path):
         FewShotClassifier().fit(pd.Series(files), ["a", "a", "b", "b"])
     with pytest.warns(UserWarning, match=r"left out: 2 \.cr2"):
         warn_of_others(tmp_path, ["a.CR2", "b.cr2", "c.png", "notes.txt"])
+    for name in ("photo", "photo.jpg_large"):
+        (tmp_path / name).write_bytes((tmp_path / "1.png").read_bytes())
+    with pytest.warns(UserWarning, match=r"left out: 1 \.jpg_large, 1 without ending"):
+        warn_of_others(tmp_path, ["photo", "photo.jpg_large", "notes"])
+
+
+def test_pictures_of_fractions_are_not_black(tmp_path):
+    for name in ("a", "b"):
+        Image.fromarray(np.linspace(0, 1, 64, dtype=np.float32).reshape(8, 8)).save(tmp_path / f"{name}.tif")
+    with pytest.raises(InputError, match=r"fractions.*8 or 16 bits"):
+        Folder(root=str(tmp_path)).read()

@@ -12,7 +12,7 @@ class Dataset(NamedTuple):
     """Points, with whatever else is known about them.
 
     Attributes:
-        values: (N, D) float32, finite.
+        values: (N, D) float32, finite; float64 where float32 would lose digits.
         labels: (N,) int64 classes 0..C-1, none empty; None if no class is known.
         class_names: C names.
         columns: D names of the columns, or none.

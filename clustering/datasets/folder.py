@@ -127,6 +127,8 @@ class Folder:
             with open_regular(path) as stream, Image.open(stream) as file:
                 file.draft(mode, (3 * self.size, 3 * self.size))  # decode JPEG at reduced size if that is large enough
                 upright = ImageOps.exif_transpose(file)
+                if upright.mode == "F":
+                    raise ValueError("its values are fractions, whose range is unknown; save it with 8 or 16 bits")
                 if upright.mode.startswith("I"):  # 16 bits: Pillow's conversion clips values at 255
                     upright = Image.fromarray(eight_bits(np.asarray(upright)))
                 if "transparency" in upright.info or upright.mode in ("RGBA", "LA", "PA"):

@@ -1,5 +1,6 @@
 """A user's table: rows to cluster by columns of numbers, dates and categories."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +12,16 @@ from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, reason_unused
+from clustering.datasets.table_remarks import remarks
 from clustering.evaluation.profiles import spreads
+from clustering.files.cells import texts_of
 from clustering.files.regular import fingerprint_of_files
 from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 
-RECIPE = 2  # increase it when the same file would give other points
+RECIPE = 3  # increase it when the same file would give other points
+EXACT = 1 << 24  # float32 would lose digits of larger values, such as times in milliseconds
 LARGEST = 1e30  # limit of absolute values, well within the range of float32
 MAX_NUMBERS = 1 << 28  # limit of the encoded table with one column per category: 2 GiB
 Missing = Literal["error", "drop", "mean", "median", "most_frequent"]
@@ -48,6 +52,8 @@ class Contents:
         features: the D features.
         rows: (n,) rows of the file that are clustered, counted from 0; the others lack a value.
         filled: number of filled gaps by column.
+        filled_by: what the gaps are filled with: "mean", "median" or "most_frequent".
+        remarks: what may be a mistake in the used columns, see `clustering.datasets.table_remarks`.
         left_out: reason by column, for columns that are not used although the user named no columns.
         mistakes: names of columns in `left_out` because of a few invalid cells.
     """
@@ -58,6 +64,8 @@ class Contents:
     features: tuple[Feature, ...]
     rows: NDArray[np.intp]
     filled: dict[str, int] = field(default_factory=dict)
+    filled_by: str = ""
+    remarks: tuple[str, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)
     mistakes: tuple[str, ...] = ()
 
@@ -66,6 +74,12 @@ class Contents:
         """(D,) index in `columns` of the column of each feature."""
         place = {name: number for number, name in enumerate(self.columns)}
         return np.array([place[feature.column] for feature in self.features])
+
+    @property
+    def complete(self) -> str:
+        """The used columns without gaps, as the value of `columns`; empty if there are none, or more than eight."""
+        names = [typed(name) for name in self.columns if name not in self.filled]
+        return ",".join(names) if len(names) <= 8 else ""
 
     @property
     def dropped(self) -> int:
@@ -83,10 +97,11 @@ class Table:
             categories, except the label, constant columns, and columns that number the rows.
         label: name of a column with known classes, which are used only for comparison with the result.
         scale: "standard" subtracts the mean of each column and divides by its standard deviation; for categories that
-            is the square root of the summed variances of their indicator columns. None changes nothing.
-        missing: how to treat rows without a value in a used column: "error" rejects them, "drop" removes them, and
-            "mean", "median" or "most_frequent" fill the gaps with this value of the column. For categories, all three
-            use the most frequent one.
+            is the square root of twice the summed variances of their indicator columns, see
+            `clustering.evaluation.profiles.spreads`. None changes nothing.
+        missing: how to treat rows without a value in a used column: "mean", "median" or "most_frequent" fill the gaps
+            with this value of the column, "drop" removes the rows, and "error" rejects them. For categories, the first
+            three use the most frequent one.
     """
 
     name: ClassVar[str] = "table"
@@ -95,7 +110,7 @@ class Table:
     columns: tuple[str, ...] = ()
     label: str | None = None
     scale: Literal["standard"] | None = "standard"
-    missing: Missing = "error"
+    missing: Missing = "median"
 
     def __post_init__(self) -> None:
         if isinstance(self.columns, (tuple, list)):  # YAML reads a name such as 2024 as a number
@@ -119,7 +134,9 @@ class Table:
         if contents.dropped:
             kept = np.zeros(len(contents.file.rows), dtype=bool)
             kept[contents.rows] = True
-        return Dataset(values.astype(np.float32), labels, classes, names, kept=kept)
+        if np.abs(values).max() <= EXACT:
+            values = values.astype(np.float32)
+        return Dataset(values, labels, classes, names, kept=kept)
 
     def points(self, contents: Contents) -> NDArray[np.float64]:
         """(n, D) scaled values of the contents."""
@@ -168,7 +185,8 @@ class Table:
             _check_any(file, used, left_out)
         values, features = _encoded(file, used, table)
         names = tuple(column.name for column in used)
-        return Contents(file, names, values, features, rows, filled, left_out, mistakes)
+        told = remarks(used)
+        return Contents(file, names, values, features, rows, filled, self.missing, told, left_out, mistakes)
 
     def file(self) -> Path:
         """Path of the file.
@@ -222,7 +240,7 @@ class Table:
         problem = "no value" if gap else f"the value {table[row, place]:g}"
         count = int(wrong.any(axis=1).sum())
         more = f"; this affects {count:,} of {len(table):,} rows" if count > 1 else ""
-        complete = [column.name for j, column in enumerate(used) if not wrong[:, j].any()]
+        complete = [typed(column.name) for j, column in enumerate(used) if not wrong[:, j].any()]
         without = f", or remove the column with columns={','.join(complete)}" if 0 < len(complete) <= 8 else ""
         remedy = f"Fill it in, or add {ACTIONS}" if gap else "Correct it, or delete such rows"
         raise InputError(
@@ -240,14 +258,20 @@ class Table:
 
     def _known(self, contents: Contents, label: str) -> NDArray[np.str_]:
         file = contents.file
-        column = file.column(label)
-        text = column.astype("str").str.strip().where(column.notna(), "").iloc[contents.rows]
-        if (text == "").any():
-            row = int(contents.rows[int((text == "").to_numpy().argmax())])
+        texts, gaps = (values[contents.rows] for values in texts_of(file.column(label)))
+        if gaps.any():
+            row = int(contents.rows[int(gaps.argmax())])
             raise InputError(
                 f"{file.path}: label {label!r} has no value in row {row + 1}; remove label=, or fill in the value"
             )
-        return np.asarray(text.tolist(), dtype=np.str_)
+        return np.asarray(texts.tolist(), dtype=np.str_)
+
+
+def typed(name: str) -> str:
+    """A name in a list of names, as it is given: in quotes if it has a comma, or is null."""
+    return (
+        "'" + name.replace("'", "''") + "'" if re.search("[,'\"]", name) or name.lower() in ("null", "none") else name
+    )
 
 
 def check_distinct(key: str, names: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.files.cells import ALMOST, days_of, texts_of
+from clustering.files.cells import ALMOST, amount_among, days_of, texts_of
 from clustering.files.tables import GROUPED, TableFile
 
 Kind = Literal["numbers", "dates", "categories"]
@@ -60,6 +60,8 @@ def read_column(file: TableFile, name: str) -> Column | Unfit:
         return Unfit(GROUPED.format(value), mistakes=True)
     if not text.any():
         return Column(name, "numbers", numbers)
+    if amount := amount_among(texts_of(column)[0][text], present):
+        return Unfit(f"amounts such as {amount!r}; write them as numbers, without signs and groups", mistakes=True)
     if 1 - text.sum() / present >= ALMOST:
         return Unfit(_mistakes(file, name, text, present, "a number"), mistakes=True)
     days, unclear = days_of(column)

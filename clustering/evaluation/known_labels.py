@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from clustering.constraints import constraints
 from clustering.datasets.dataset import Dataset
+from clustering.files.cells import NO_CATEGORY
 from clustering.files.tables import TableFile, read_table
+from clustering.files.words import plain_name
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.streams import stream
 
@@ -200,6 +202,8 @@ def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
     for row, (place, name) in enumerate(zip(places, names, strict=True)):
         if not name:
             continue
+        if name.lower() in NO_CATEGORY and name not in data.class_names:
+            raise InputError(f"{file.path}: {file.place(row)}: the label {name!r} may mean none; clear the cell")
         before = entries.setdefault(place, (row, name))
         if before[1] != name:
             raise InputError(
@@ -247,14 +251,16 @@ def _places(file: TableFile, data: Dataset) -> tuple[list[int], list[str]]:
     if rows is None and not data.names:
         raise InputError(f"{file.path}: names files, but these points are not files; use a column row")
     numbers = {name: place for place, name in enumerate(data.names if rows is None else map(str, range(1, count + 1)))}
+    plain: dict[str, int] = {}
+    for name, place in numbers.items():
+        plain[plain_name(name)] = place if plain_name(name) not in plain else -1
     places = []
     for line, (text, label) in enumerate(zip(points, given, strict=True)):
-        # "./" is a prefix against evaluation in spreadsheets; numbers with gaps are read as 1.0
-        text = text.removeprefix("./") if rows is None else text.removesuffix(".0")
-        if text not in numbers and (text or label):
+        place = numbers.get(text, plain.get(plain_name(text), -1))
+        if place < 0 and (text or label):
             wrong = unknown("file", text, data.names) if rows is None else f"row {text!r} is not one of 1..{count}"
             raise InputError(f"{file.path}: {file.place(line)}: {wrong}")
-        places.append(numbers.get(text, 0))
+        places.append(max(place, 0))
     return places, given
 
 

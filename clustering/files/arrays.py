@@ -178,7 +178,7 @@ def of_frame(frame: "pd.DataFrame", index: tuple[str, ...] = ()) -> NamedArrays:
     Raises:
         InputError: as in `of_arrow`.
     """
-    columns = {str(name): frame.iloc[:, place] for place, name in enumerate(frame.columns)}
+    columns = {str(name): _plain(frame.iloc[:, place]) for place, name in enumerate(frame.columns)}
     _check_names([str(name) for name in frame.columns])
     kinds = {name: _kind(column) for name, column in columns.items()}
     return NamedArrays(kinds, lambda names: {name: _of_column(name, columns[name]) for name in names}, True, index)
@@ -281,6 +281,11 @@ def _check_names(names: Sequence[str]) -> None:
         raise InputError(f"two columns are called {repeated!r}; give each column a unique name")
 
 
+def _plain(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    """A column without categories: their values."""
+    return column.astype(object).infer_objects() if column.dtype == "category" else column
+
+
 def _kind(column: "pd.Series[Any]") -> ArrayKind:
     import pandas as pd
 
@@ -299,7 +304,7 @@ def _kind(column: "pd.Series[Any]") -> ArrayKind:
 def _of_column(name: str, column: "pd.Series[Any]") -> NDArray[Any]:
     kind = _kind(column)
     if len(kind.shape) == 2:
-        return _stacked(name, column)
+        return stacked(name, column)
     missing = column.isna().to_numpy(dtype=bool)
     if kind.letter != "f" and missing.any():
         raise _missing(name, int(missing.argmax()))
@@ -309,7 +314,7 @@ def _of_column(name: str, column: "pd.Series[Any]") -> NDArray[Any]:
     return column.to_numpy(dtype=dtype, na_value=np.nan) if missing.any() else column.to_numpy(dtype=dtype)
 
 
-def _stacked(name: str, lists: Iterable[Any]) -> NDArray[Any]:
+def stacked(name: str, lists: Iterable[Any]) -> NDArray[Any]:
     """(N, D) array of N lists or arrays of D numbers."""
     rows: list[NDArray[Any]] = []
     for number, item in enumerate(lists):

@@ -1,6 +1,8 @@
 """Interpretation of the cells of a column as numbers, dates or words."""
 
 import re
+import unicodedata
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +14,10 @@ if TYPE_CHECKING:
 NO_CATEGORY = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "?", "-"))
 NO_VALUE = NO_CATEGORY | {"none"}  # "none" can be a category like red or blue
 ALMOST = 0.9  # if at least this share of the values of a column has one type, the others count as errors
+_MONEY = r"(?:[$€£¥₹]|[A-Z]{2}\$|EUR|USD|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|kr|zł)"
+_AMOUNT = re.compile(
+    rf"\(?[-+]?\s*(?:{_MONEY}\s*)?[-+]?(?:[1-9]\d{{0,2}}(?:[.,'\u2019\s]\d{{3}})+|\d+)(?:[.,]\d+)?\s*(?:%|{_MONEY})?\)?"
+)
 _LIKE_A_DATE = re.compile(r"\d{4}-\d|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 
 Numbers = tuple[NDArray[np.float64], NDArray[np.bool_]]
@@ -45,6 +51,18 @@ def numbers_of(column: "pd.Series[Any]", *, comma: bool) -> Numbers:
     return values, np.isnan(values) & ~missing
 
 
+def amount_among(texts: Iterable[str], present: int) -> str:
+    """The first of the texts of a column, if nearly all of its `present` cells are numbers or texts such as 1,020,
+    20 €, 5 % or (12), which are amounts; else empty."""
+    amounts, others = [], 0
+    for text in texts:
+        if _AMOUNT.fullmatch(text):
+            amounts.append(text)
+        else:
+            others += 1
+    return amounts[0] if amounts and 1 - others / present >= ALMOST else ""
+
+
 def texts_of(column: "pd.Series[Any]") -> tuple[NDArray[np.object_], NDArray[np.bool_]]:
     """(N,) texts of a column without surrounding blanks, and (N,) mask of missing values.
 
@@ -58,6 +76,11 @@ def texts_of(column: "pd.Series[Any]") -> tuple[NDArray[np.object_], NDArray[np.
         texts = column.astype("str").str.strip()
     missing = column.isna().to_numpy(dtype=bool) | texts.str.lower().isin(NO_CATEGORY).to_numpy(dtype=bool)
     return np.array(texts.tolist(), dtype=object), missing
+
+
+def spelling(text: str) -> str:
+    """A text without differences of case and blanks, by which spellings of one name are found."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def days_of(column: "pd.Series[Any]") -> tuple[NDArray[np.float64], str]:

@@ -2,6 +2,7 @@
 
 import functools
 import mimetypes
+import os
 import warnings
 from collections import Counter
 from collections.abc import Collection
@@ -10,6 +11,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from clustering.files.regular import open_regular
 
 HEIF = (".heic", ".heif")
 PICTURES = (
@@ -22,6 +25,7 @@ OTHERS = (
     *(".dcm", ".fits", ".fit", ".xcf", ".pcx", ".svs", ".ndpi", ".czi"),
 )
 """Endings of other pictures, besides those that `mimetypes` knows."""
+_BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG\r\n", b"GIF8", b"II*\0", b"MM\0*", b"\0\0\0 ftyp", b"\0\0\0\x1cftyp")
 _TYPES = mimetypes.MimeTypes()  # those of Python alone, the same on every system
 HEIF_REMEDY = "reading HEIC and HEIF requires pillow-heif: pip install 'transduce[heif]', or save the file as JPEG"
 
@@ -49,8 +53,12 @@ def is_picture(name: str) -> bool:
 
 def warn_of_others(folder: object, names: Collection[str]) -> None:
     """Warn of pictures in a folder that are left out because of their format."""
-    endings = (PurePath(name).suffix.lower() for name in names if not name.startswith("."))
-    others = Counter(ending for ending in endings if ending not in PICTURES and _is_of_others(ending))
+    endings = {name: PurePath(name).suffix.lower() for name in names if not name.startswith(".")}
+    others = Counter(
+        ending or "without ending"
+        for name, ending in endings.items()
+        if ending not in PICTURES and (_is_of_others(ending) or _begins_as_picture(os.path.join(str(folder), name)))
+    )
     if others:
         counted = ", ".join(f"{count} {ending}" for ending, count in sorted(others.items()))
         warnings.warn(f"{folder}: pictures that cannot be read are left out: {counted}; save them as PNG", stacklevel=3)
@@ -59,6 +67,17 @@ def warn_of_others(folder: object, names: Collection[str]) -> None:
 def _is_of_others(ending: str) -> bool:
     kind = _TYPES.guess_type(f"picture{ending}")[0] or ""
     return ending in OTHERS or kind.startswith("image/")
+
+
+def _begins_as_picture(file: str) -> bool:
+    """Whether a file of unknown ending, as photo.jpg_large, has the first bytes of a common format."""
+    if _TYPES.guess_type(file)[0]:
+        return False
+    try:
+        with open_regular(file) as stream:
+            return stream.read(12).startswith(_BEGINNINGS)
+    except OSError:
+        return False
 
 
 def eight_bits(levels: NDArray[Any]) -> NDArray[np.uint8]:

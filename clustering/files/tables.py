@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET = (".parquet", ".pq")
 MAX_COLUMNS = 10_000  # maximum number of columns; pandas takes minutes to read ten times as many
-GROUPED = "values such as {}, whose point may group thousands or begin decimals; write them without it"
+GROUPED = "values such as {}, whose mark may group thousands or begin decimals; write them without it"
 _FORMULA = re.compile(r"[=@\t\r\n]|[+-](?![\d.]+$)")  # start of a formula, excluding numbers
 
 
@@ -130,7 +130,9 @@ class TableFile:
         if name not in self._places:
             message = str(unknown("column", name, self.names))
             others = "" if "known: " in message or len(self.names) > 20 else f" The columns are {', '.join(self.names)}"
-            raise InputError(f"{self.path}: {message}{others}")
+            marked = next((repr(own) for own in self.names if re.search("[,'\"\\[{]", own) and name in own), "")
+            quote = f"; a name with commas, brackets or quotes is quoted, also for the shell: {marked}" * bool(marked)
+            raise InputError(f"{self.path}: {message}{others}{quote}")
         return self.rows.iloc[:, self._places[name]]
 
     def parsed(self, name: str) -> Numbers:
@@ -168,14 +170,16 @@ class TableFile:
         return not text.any() and not bool(np.isnan(values).all())
 
     def grouped(self, name: str) -> str:
-        """A value such as 1.020 whose point may group thousands or begin decimals, if no other value of the column
-        decides it; else empty. Only numbers with decimal commas are grouped by points."""
+        """A value such as 1.020 or 1,020 whose mark may group thousands or begin decimals, if no other value of the
+        column decides it; else empty. In a table separated by commas, points begin decimals."""
         if self.delimiter in ("", ","):
             return ""
         cells = self.column(name).str.strip()
-        points = cells[cells.str.contains(".", regex=False)]
-        grouped = points.str.fullmatch(r"[-+]?[1-9]\d{0,2}(\.\d{3})+")
-        return str(points.iloc[0]) if len(points) and grouped.all() else ""
+        for mark in ".,":
+            marked = cells[cells.str.contains(mark, regex=False)]
+            if len(marked) and marked.str.fullmatch(rf"[-+]?[1-9]\d{{0,2}}(\{mark}\d{{3}})+").all():
+                return str(marked.iloc[0])
+        return ""
 
     def check_output(self, path: str | Path, added: Sequence[str]) -> Path:
         """Check, before the computation starts, that the rows can be written with these columns added.

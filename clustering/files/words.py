@@ -2,6 +2,8 @@
 
 import csv
 import io
+import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -66,6 +68,13 @@ def csv_lines(path: Path) -> list[tuple[int, list[str]]]:
         return [(above + reader.line_num, cells) for cells in reader]
     except csv.Error as error:
         raise InputError(f"{path}: cannot be read as CSV ({error}); save it again as CSV UTF-8") from error
+
+
+def plain_name(name: str) -> str:
+    """A name as other systems and spreadsheets write it: accents in one character, / between folders, without ./, and
+    0.0 or 0,00 for the row 0."""
+    name = unicodedata.normalize("NFC", name.strip()).replace("\\", "/").removeprefix("./")
+    return re.split("[.,]", name)[0] if re.fullmatch(r"\d+[.,]0{1,2}", name) else name
 
 
 def _text(path: Path) -> str:

@@ -1,7 +1,6 @@
 """A user's table: rows to cluster by some columns, fairly with respect to others."""
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,14 +12,14 @@ from numpy.typing import NDArray
 
 from clustering.datasets.table import Contents, Missing, check_distinct
 from clustering.datasets.table import Table as Rows
-from clustering.files.cells import ALMOST, texts_of
+from clustering.files.cells import ALMOST, spelling, texts_of
 from clustering.files.regular import fingerprint_of_files
 from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 from fairness.datasets.dataset import FairDataset
 
-RECIPE = 3  # increase it when the same file would give other points or groups
+RECIPE = 4  # increase it when the same file would give other points or groups
 NUMBERS = 20  # maximum number of distinct numbers that form groups without bins
 VALUES = 100  # the same for text
 NOT_GIVEN = "not given"
@@ -59,7 +58,7 @@ class Table:
         spellings: how to treat groups that differ only in case or blanks, such as Female and female: "error" rejects
             them, "merge" makes them one group named by the most frequent spelling, "keep" keeps them separate.
         scale: "standard" subtracts the mean of each column and divides by its standard deviation; for categories that
-            is the square root of the summed variances of their indicator columns. None changes nothing.
+            is the square root of twice the summed variances of their indicator columns. None changes nothing.
         missing: as in `clustering.datasets.table.Table`.
     """
 
@@ -72,7 +71,7 @@ class Table:
     missing_sensitive: Literal["error", "own_group", "drop"] = "error"
     spellings: Literal["error", "merge", "keep"] = "error"
     scale: Literal["standard"] | None = "standard"
-    missing: Missing = "error"
+    missing: Missing = "median"
 
     def __post_init__(self) -> None:
         for name in ("columns", "sensitive"):
@@ -215,7 +214,7 @@ class Table:
         counts = Counter(texts.tolist())
         spellings_of: dict[str, list[str]] = {}
         for text in sorted(counts, key=lambda text: (-counts[text], text)):
-            spellings_of.setdefault(" ".join(unicodedata.normalize("NFKC", text).casefold().split()), []).append(text)
+            spellings_of.setdefault(spelling(text), []).append(text)
         several = [spellings for spellings in spellings_of.values() if len(spellings) > 1]
         if several and self.spellings == "error":
             named = " and ".join(f"{text!r} ({counts[text]:,})" for text in several[0][:4])
@@ -223,8 +222,8 @@ class Table:
                 f"{column} has {named}, which differ only in case or blanks. Set "
                 "spellings=merge to make them one group, or spellings=keep to keep them separate"
             )
-        spelling = {text: spellings[0] for spellings in spellings_of.values() for text in spellings}
-        return np.array([spelling[text] for text in texts.tolist()], dtype=texts.dtype)
+        merged = {text: spellings[0] for spellings in spellings_of.values() for text in spellings}
+        return np.array([merged[text] for text in texts.tolist()], dtype=texts.dtype)
 
     @property
     def _bins(self) -> int:

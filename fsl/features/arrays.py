@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clustering.estimator_input import check_no_dates, is_arrow
+from clustering.estimator_input import as_array, check_no_dates, is_arrow
 from clustering.files import words
 from clustering.files.arrays import (
     ArrayKind,
@@ -134,6 +134,7 @@ def as_labels(values: Any, name: str = "labels") -> NDArray[Any]:
     Raises:
         InputError: values are missing, or there are several columns.
     """
+    values = as_array(values)
     if isinstance(values, (list, tuple)):
         values = np.array(values, dtype=object)  # or else NaN beside names would become the name "nan"
     with _at(name):
@@ -149,20 +150,17 @@ def as_labels(values: Any, name: str = "labels") -> NDArray[Any]:
 
 
 def as_rows(values: Any, name: str) -> Any:
-    """Tensors, tables and arrays of Arrow, and lists of numbers in a column of pandas as arrays (N, D).
-
-    Other values are unchanged, among them frames of numbers, so that scikit-learn can check the names of their columns.
+    """Values as by `clustering.estimator_input.as_array`, and a frame with a column of lists as an array (N, D).
 
     Raises:
         InputError: as in `as_features`.
     """
-    if isinstance(values, torch.Tensor):
-        with _at(name):
-            return array_of_tensor(values)
+    with _at(name):
+        values = as_array(values)
     lists = hasattr(values, "iloc") and any(
         isinstance(item, (list, tuple, np.ndarray)) for item in np.asarray(values.iloc[:1]).ravel()
     )
-    return as_features(values, name=name) if lists or is_arrow(values) else values
+    return as_features(values, name=name) if lists else values
 
 
 def named_arrays(values: Any) -> NamedArrays:

@@ -21,7 +21,8 @@ def _configs(schema: type[RunConfig], settings: Sequence[str]) -> list[Any]:
     configs: list[Any] = parse(schema, settings)
     from runs.own_data.tables import check_own_data
 
-    check_own_data(configs, console().note)
+    said = console()
+    check_own_data(configs, lambda line: (said.error if line.startswith("warning") else said.note)(line))
     return configs
 
 

@@ -76,7 +76,7 @@ class Labeller:
     """Labels a pile anew whenever labels have been added; neighbours are found once.
 
     Args:
-        features: (N, D) float32 features.
+        features: (N, D) features.
         strategy: the strategy.
         selection: method of `next_to_label`.
         seed: seed of the random choices.
@@ -90,7 +90,7 @@ class Labeller:
 
     def __init__(
         self,
-        features: NDArray[np.float32],
+        features: NDArray[Any],
         strategy: Strategy,
         *,
         selection: Selection = "variance",

@@ -1,7 +1,5 @@
 """The items of a pile to label next, from labels in a CSV file."""
 
-import re
-import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +8,7 @@ from numpy.typing import NDArray
 
 from clustering.files.cells import NO_VALUE
 from clustering.files.tables import as_text
-from clustering.files.words import csv_lines
+from clustering.files.words import csv_lines, plain_name
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.console.output import Console
@@ -81,8 +79,8 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
     rows |= {as_text(title, "./"): row for title, row in rows.items()}
     plain: dict[str, int] = {}
     for title, row in rows.items():
-        other = plain.setdefault(_plain(title), row)
-        plain[_plain(title)] = row if other == row else OPEN  # two files whose names differ in accents only
+        other = plain.setdefault(plain_name(title), row)
+        plain[plain_name(title)] = row if other == row else OPEN  # two files whose names differ in accents only
     known = {as_text(name): name for name in classes}
     found = np.full(len(pile), OPEN, dtype=np.int64)
     for number, cells in lines[1:]:
@@ -94,7 +92,7 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
             continue
         if problem := name_problem(name):
             raise InputError(f"{line}: the name of a class {problem}")
-        row = rows.get(cells[item], plain.get(_plain(cells[item]), OPEN))
+        row = rows.get(cells[item], plain.get(plain_name(cells[item]), OPEN))
         if row == OPEN:
             raise InputError(f"{line}: {cells[item]!r} is not in the pile; remove the line")
         name = known.get(name, name)
@@ -107,9 +105,3 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
             raise InputError(f"{line}: {cells[item]!r} has another label above; keep one")
         found[row] = place
     return found
-
-
-def _plain(name: str) -> str:
-    """A name as other systems and spreadsheets write it: accents in one character, / between folders, 0.0 for row 0."""
-    name = unicodedata.normalize("NFC", name.strip()).replace("\\", "/")
-    return name.partition(".")[0] if re.fullmatch(r"\d+\.0+", name) else name

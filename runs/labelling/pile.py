@@ -4,11 +4,12 @@ import fnmatch
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.datasets.table import EXACT
 from clustering.files.picture_formats import PICTURES
 from clustering.files.regular import fingerprint_of_files
 from clustering.files.tables import TableFile, read_table
@@ -37,7 +38,7 @@ class Pile:
         ids: identity of each item: of a picture, by its path in the folder and its content; of a row, by its number
             and the content of the file.
         titles: path of each picture in the folder, or number of each row, from 0.
-        features: (N, D) float32 features.
+        features: (N, D) features, float32 or, where it would lose digits, another type.
         is_folder: whether the items are the pictures of a folder.
         pictures: file of each item's picture, None for an item without.
         columns: text of each item, by column.
@@ -47,7 +48,7 @@ class Pile:
     name: str
     ids: tuple[str, ...]
     titles: tuple[str, ...]
-    features: NDArray[np.float32]
+    features: NDArray[Any]
     is_folder: bool
     pictures: Sequence[str | None]
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -123,7 +124,7 @@ def _rows(config: PileConfig) -> Pile:
         name=as_utf8(config.place.name),
         ids=tuple(f"{content[:8]}-{row}" for row in range(len(features))),
         titles=tuple(map(str, range(len(features)))),
-        features=features.astype(np.float32, copy=False),
+        features=features if np.abs(features).max() > EXACT else features.astype(np.float32, copy=False),
         is_folder=False,
         pictures=pictures,
         columns=columns,

@@ -212,9 +212,16 @@ def columns_used(contents: "Contents") -> list[str]:
     ]
     for name in contents.mistakes[:NAMED]:
         lines.append(f"warning: column {name!r} is not used: {contents.left_out[name]}")
+    lines += [f"warning: {remark}" for remark in contents.remarks[:NAMED]]
     if contents.filled:
-        filled = named([f"{count:,} of {name}" for name, count in contents.filled.items()])
-        lines.append(f"missing values filled: {filled}")
+        rows = len(contents.rows)
+        filled = named([f"{count:,} of {name} ({count / rows:.0%})" for name, count in contents.filled.items()])
+        by = "the most frequent value" if contents.filled_by == "most_frequent" else f"the {contents.filled_by}"
+        without = f"; columns without missing values: columns={contents.complete}" * bool(contents.complete)
+        lines.append(
+            f"warning: missing values filled by {by} (of categories, the most frequent): {filled}. To leave such rows "
+            f"out, set missing=drop{without}"
+        )
     if contents.dropped:
         lines.append(f"rows without a cluster because of missing values: {contents.dropped:,}")
     return lines

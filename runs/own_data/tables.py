@@ -47,7 +47,10 @@ def check_own_data(configs: Sequence[ClusterConfig | FairConfig], say: Callable[
         if config.output is not None and not (is_table(config) or is_folder(config)):
             raise InputError(f"output= applies to the rows of a table; add dataset={TABLE} path=FILE, or omit it")
         if config.output is not None and len(configs) > 1:
-            raise InputError(f"output={config.output}: one file for {len(configs)} clusterings; omit output")
+            raise InputError(
+                f"output={config.output}: one file for {len(configs)} clusterings; omit output, or quote a name with a "
+                "comma: \"output='a,b.csv'\""
+            )
         if is_folder(config) and config.output is not None:
             check_rows(Path(config.output).expanduser(), OF_PICTURES, "clusters")
         if not is_table(config):

@@ -75,6 +75,8 @@ def write(folder: Path, text: str) -> Path:
         "label,row\ncat,1\nowl,30\n",
         "Row,Class\n1.0,cat\n30,owl\n2,\n1,cat\n",
         "file,label\na/0.png,cat\na/29.png,owl\n",
+        "Row;Class\n1,0;cat\n30,00;owl\n",
+        "file,label\n./a\\0.png,cat\na\\29.png,owl\n",
         "label\ncat\n" + 28 * '""\n' + "owl\n",
         "label\ncat\n" + 28 * "\n" + "owl\n",
         "\n\nlabel\r\ncat\r\n" + 28 * "\r\n" + "owl\r\n\r\n\r\n",

@@ -28,7 +28,7 @@ def test_columns_of_numbers_that_tell_something_are_used(table):
     found = check("table", read.read())
     assert found.columns == ("age", "income", "flag")
     np.testing.assert_allclose(found.values.mean(axis=0), 0, atol=1e-6)
-    np.testing.assert_allclose(found.values.std(axis=0), 1, atol=1e-6)
+    np.testing.assert_allclose(found.values.var(axis=0), [1, 1, 0.5], atol=1e-6)
     assert found.class_names == ("Oslo", "Rome")
     assert found.labels.tolist() == [1, 0, 1]
     contents = read.contents()
@@ -54,9 +54,9 @@ def test_columns_by_name_and_as_they_are(table):
         (ROWS, {"columns": ("age",), "label": "age"}, "'age' .*label"),
         (ROWS, {"label": "town"}, "'town'"),
         (ROWS, {"scale": "robust"}, "scale"),
-        (ROWS.replace("3e4", ""), {}, "'income' .*row 2.*columns=age,flag"),
+        (ROWS.replace("3e4", ""), {"missing": "error"}, "'income' .*row 2.*columns=age,flag"),
         (ROWS.replace("3e4", "inf"), {}, "'income' .*inf .*row 2"),
-        (ROWS.replace("3e4", "n/a").replace("5e4", "?"), {}, "row 1.*2 of 3 rows"),
+        (ROWS.replace("3e4", "n/a").replace("5e4", "?"), {"missing": "error"}, "row 1.*2 of 3 rows"),
         (ROWS.replace("Oslo", ""), {"label": "city"}, "'city' .*row 2"),
         ("a,b\nx,y\nz,w\n", {}, "no column .*'a'"),
         ("a,b\n1,2\n", {}, "one row"),
@@ -64,7 +64,7 @@ def test_columns_by_name_and_as_they_are(table):
         ("a,b\n1,yes\n3,\n4,yes\n", {"columns": ("b",), "missing": "median"}, "'b' .*has a value.*write no"),
         (ROWS.replace("3,40", "x,40"), {"columns": ("number",)}, "'number' .* differs in every row.*row 3 has 'x'"),
         ("a,b\n1,2\n3,\n,4\n", {"missing": "drop"}, "every row but one lacks a value.*missing=median"),
-        ("a,b\n1,2\n3,\n,4\n", {}, "missing=median .*missing=drop"),
+        ("a,b\n1,2\n3,\n,4\n", {"missing": "error"}, "missing=median .*missing=drop"),
         (ROWS, {"missing": "zero"}, "missing must be one of"),
     ],
 )
@@ -146,17 +146,73 @@ def test_dates_of_parquet_and_nested_values(tmp_path):
     assert contents.filled == {"day": 1, "yes": 1}
 
 
-def test_a_column_of_categories_spreads_as_much_as_one_of_numbers(tmp_path):
+def test_a_column_of_categories_has_half_the_variance_of_one_of_numbers(tmp_path):
     """One-hot columns, each in its own standard deviation, would count a column once for each of its categories."""
     generator = np.random.default_rng(0)
     word, other = generator.choice(list("abcde"), 200), generator.choice(["no", "yes"], 200)
     _, contents = column({"word": word, "other": other}, tmp_path)
     table = Table(path=str(contents.file.path))
     points = table.points(contents)
-    np.testing.assert_allclose(np.bincount(contents.column_of, points.var(axis=0)), 1)
-    # two categories are as far apart as the two values of a standardised column of 0 and 1
+    np.testing.assert_allclose(np.bincount(contents.column_of, points.var(axis=0)), [1, 0.5, 0.5])
+    # two categories are as far apart as the two values of a column of 0 and 1
     first, second = points[other == "no"][0, -2:], points[other == "yes"][0, -2:]
-    assert np.linalg.norm(first - second) == pytest.approx(1 / (other == "yes").std())
+    assert np.linalg.norm(first - second) == pytest.approx(0.5**0.5 / (other == "yes").std())
+    coded = Table(path=str(contents.file.path), columns=("n",)).points
+    assert coded(column({"n": (other == "yes").astype(int)}, tmp_path, columns=("n",))[1]).var() == pytest.approx(0.5)
+
+
+def test_a_category_does_not_outweigh_ten_columns_of_numbers(tmp_path):
+    from clustering import KMeans, metrics
+
+    generator = np.random.default_rng(0)
+    sex = generator.choice(["f", "m"], 400)
+    _, contents = column({"sex": sex, **{f"x{i}": generator.normal(size=400) for i in range(10)}}, tmp_path)
+    points = Table(path=str(contents.file.path)).points(contents)
+    assert metrics.ari(sex, KMeans(2, random_state=0).fit(points).labels_) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ([*range(20, 79), 999], "'x' has 999 in row 60, and 20 to 78 elsewhere"),
+        ([-999, *(0.1 * i for i in range(59))], "-999 in row 1"),
+        ([*range(950, 1009), 999], ""),
+        (["North", "north ", "South"] * 20, "'North' and 'north', which differ only"),
+        ([*range(59), 58], ""),
+    ],
+)
+def test_what_may_be_a_mistake_is_named(tmp_path, cells, told):
+    _, contents = column({"x": cells}, tmp_path)
+    assert [told in remark for remark in contents.remarks] == [True] * bool(told)
+    rows = pd.read_csv(contents.file.path).iloc[[*range(60), 3]]
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    assert "2 rows agree with others" in Table(path=str(tmp_path / "t.csv")).contents().remarks[-1]
+
+
+def test_gaps_are_filled_by_default_and_times_keep_their_digits(tmp_path):
+    _, contents = column({"x": [1.0, None, 4.0, 9.0], "full": [3, 1, 2, 2]}, tmp_path)
+    assert contents.values[1, 1] == 4
+    assert (contents.filled, contents.filled_by, contents.complete) == ({"x": 1}, "median", "n,full")
+    times = 1_700_000_000_000 + np.arange(9) ** 2
+    _, contents = column({"time": times}, tmp_path, columns=("time",))
+    assert Table(path=str(contents.file.path), columns=("time",), scale=None).read().values[:, 0].tolist() == [*times]
+
+
+@pytest.mark.parametrize(
+    "cells", [["1,020", "980"], ["1.234,50"], ["20,50 €", "3 €"], ["$3"], ["12 %"], ["1 020", "3"], ["1'020"], ["(12)"]]
+)
+def test_amounts_are_asked_about(tmp_path, cells):
+    columns, contents = column({"price": (cells * 60)[:60]}, tmp_path)
+    assert (columns, contents.mistakes) == (("n",), ("price",))
+    assert "write them as numbers" in contents.left_out["price"]
+
+
+def test_advice_quotes_names_that_need_it(tmp_path):
+    frame = {"a,b": [1, 5, 3], "null": [4, 1, 9], "gap": [1, None, 3]}
+    _, contents = column(frame, tmp_path)
+    assert contents.complete == "n,'a,b','null'"
+    with pytest.raises(InputError, match="is quoted, also for the shell: 'a,b'"):
+        column(frame, tmp_path, columns=("a", "b"))
 
 
 def test_missing_values_are_dropped_or_filled(tmp_path):

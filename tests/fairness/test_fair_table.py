@@ -57,7 +57,7 @@ def test_rows_that_lack_a_value_are_left_out_of_groups_and_points_alike(table):
     assert found.read().values.shape == (3, 2)
     assert table(text, missing="mean", missing_sensitive="drop").contents().rows.tolist() == [0, 1, 3, 4]
     with pytest.raises(InputError, match="'b' has no value in row 2"):
-        table(text, missing_sensitive="drop").read()
+        table(text, missing="error", missing_sensitive="drop").read()
     with pytest.raises(InputError, match=r"'sex' .*row 3"):
         table(text, missing="drop").read()
     (sex,) = table(text.replace("4,4,", "4,,"), missing="drop").attributes()  # a row that is left out may lack both

@@ -111,7 +111,7 @@ def test_numbers_of_a_table_are_not_guessed(here, capsys):
     (here / "european.csv").write_text("a;b\n" + "\n".join(lines))
     assert len(ids(ends(capsys, "next", "european.csv", "--features", "a", "--csv").out)) == 20
     said = ends(capsys, "next", "european.csv", "--features", "a,b", code=2).err
-    assert "column 'b' has values such as 1.000, whose point may group thousands" in said
+    assert "column 'b' has values such as 1.000, whose mark may group thousands" in said
     (here / "american.csv").write_text('a,b\n1,"1,234"\n2,"5,678"\n')
     assert "column 'b' has text in row 1" in ends(capsys, "next", "american.csv", "--features", "*", code=2).err
 

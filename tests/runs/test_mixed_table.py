@@ -50,7 +50,7 @@ def call(people, store, capsys):
 
 def test_clusters_from_file_to_page(call, people, tmp_path):
     given = ("n_clusters=2", "method=kmeans", "selection=null", "starts=2", f"output={tmp_path / 'o.csv'}")
-    code, seen = call("cluster", *given)
+    code, seen = call("cluster", *given, "missing=error")
     assert (code, "income" in seen.err, "missing=drop" in seen.err) == (2, True, True)
     code, seen = call("cluster", *given, "missing=drop", "--json")
     assert code == 0, seen.err

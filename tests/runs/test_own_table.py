@@ -127,7 +127,7 @@ def test_mistakes_are_told_before_anything_is_written(cluster, store, settings, 
 
 def test_values_that_are_missing_and_files_that_are_not_there(cluster, tmp_path):
     (tmp_path / "t.csv").write_text("a,b,sex\n1,2,m\n3,nan,f\n5,6,m\n")
-    code, seen = cluster("n_clusters=2", path=tmp_path / "t.csv")
+    code, seen = cluster("n_clusters=2", "missing=error", path=tmp_path / "t.csv")
     assert (code, "column 'b' has no value in row 2" in seen.err) == (2, True)
     code, seen = cluster("n_clusters=2", path=tmp_path / "none.csv")
     assert (code, "none.csv" in seen.err) == (2, True)
