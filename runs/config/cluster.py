@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, Within
@@ -20,7 +20,9 @@ class ClusterConfig(RunConfig):
     dataset: Choice
     method: Choice
     network: Choice
-    n_clusters: Annotated[int, AtLeast(1)] | None = key(None, "number of clusters; null: that of the classes")
+    n_clusters: Annotated[int, AtLeast(1)] | Literal["auto"] | None = key(
+        None, "number of clusters; auto: found in the graph of neighbours; null: that of the classes"
+    )
     labels: str | None = key(
         None,
         "labelled points: 50 (equally many of each class) or 5% (of all points), drawn at random; or FILE.csv with the "

@@ -64,7 +64,7 @@ def check_own_data(configs: Sequence[ClusterConfig | FairConfig], say: Callable[
                 say(line)
                 said.append(line)
         by_label = isinstance(config, ClusterConfig) and (table.label or isinstance(config.asked_labels(), str))
-        if config.n_clusters is not None or not by_label:  # classes say how many clusters there are
+        if config.n_clusters != "auto" and (config.n_clusters is not None or not by_label):  # classes say how many
             _check_clusters(contents, config.n_clusters)
         if isinstance(config, FairConfig) and config.method.options.get("small_groups") == "error":
             _check_groups(contents, table, config.n_clusters or 0)
@@ -75,7 +75,7 @@ def _check_clusters(contents: "Contents", clusters: int | None) -> None:
     if clusters is None:
         raise InputError(
             f"{contents.file.path}: the number of clusters is missing; add, for example, n_clusters=3, and try other "
-            "numbers after reading the page"
+            "numbers after reading the page, or n_clusters=auto"
         )
     for values in (contents.values[:1000], contents.values):  # usually the first thousand rows suffice
         distinct = len(pd.DataFrame(values).drop_duplicates())

@@ -54,21 +54,23 @@ class ClusteringStage(PointsStage):
         return check(short(self.config.dataset), self.source.read())
 
     def check(self, prepared: Points) -> None:
-        self.known(prepared.data)
+        self.known(prepared)
 
-    def known(self, data: "Dataset", progress: Progress = quiet) -> Known:
+    def known(self, points: Points, progress: Progress = quiet) -> Known:
         """Return what is told to the method, and the number of clusters; raises InputError if the method does not take
         it, or it does not fit the points."""
         from clustering.methods import check_takes
 
-        config, method = self.config, self.config.method.build()
+        config, method, data = self.config, self.config.method.build(), points.data
         given = known_of(config, data)
         known = given.labels
         names = data.class_names if known is None else known.class_names
         clusters = config.n_clusters or len(names)
+        if clusters == "auto":
+            clusters = max(points.graphs.number(method, config.seed).n_clusters, 0 if known is None else known.classes)
         if not clusters:
             where = f"dataset {short(config.dataset)}"
-            raise InputError(f"{where} has no classes that say how many clusters to find; add n_clusters=3, say")
+            raise InputError(f"{where} has no classes that say how many clusters to find; add n_clusters=3, say, or n_clusters=auto")
         if known is not None and known.labels.max() >= clusters:
             raise InputError(
                 f"n_clusters={clusters}: labels are known of {len(names)} classes, as "
@@ -92,7 +94,7 @@ class ClusteringStage(PointsStage):
         return given._replace(clusters=int(clusters))
 
     def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed:
-        known, since = self.known(prepared.data, work.progress), time.perf_counter()
+        known, since = self.known(prepared, work.progress), time.perf_counter()
         trials, more, tags = self.fit(run, known, prepared, work)
         lost = known.clusters - int(trials.clusters[trials.chosen])
         if lost > 0 and "n_clusters" in self.config.method.build().get_params():
