@@ -58,6 +58,12 @@ class NumberOfClusters(NamedTuple):
         return int(numbers[0]), int(numbers[-1])
 
     @property
+    def curve(self) -> str:
+        """The highest contrasts by number of clusters, in words."""
+        highest = np.argsort(-self.contrasts, kind="stable")[:8]
+        return ", ".join(f"{k + 1} ({self.contrasts[k]:.3f})" for k in highest.tolist())
+
+    @property
     def doubts(self) -> str:
         """A sentence if the curve is flat, so that the number is uncertain; otherwise empty."""
         low, high = self.nearly

@@ -39,6 +39,7 @@ def cluster(session: Session, results: "list[Clustered]") -> None:
       transduce cluster dataset=table path=people.csv columns=age,income n_clusters=3     (a table of your own)
       transduce cluster dataset=folder root=FOLDER method=entropy labels=labels.csv     (own pictures, some labelled)
       transduce cluster dataset=mnist root=FOLDER method=entropy,sela network=small_cnn labels=0,50 seed=0,1,2
+      transduce cluster dataset=table path=people.csv n_clusters=auto     (finds their number, and shows the curve)
       transduce cluster method=slk_mean_shift --help             (the parameters of that method)
       transduce cluster dataset=mymodule:MyPoints method=sklearn.cluster:HDBSCAN min_cluster_size=20
     """
@@ -49,6 +50,8 @@ def cluster(session: Session, results: "list[Clustered]") -> None:
     written = _written(session, results, write_clusters)
     for same in _by_points(results).values():
         _show(session, clustered.title(same), clustered.rows(same, session.varying), "n_init")
+    for note in clustered.found_numbers(results):
+        session.console.note(note)
     facts = [clustered.as_json(result, written.get(result.key)) for result in results]
     pictures = [write_picture_clusters(result, session.store) for result in results if is_folder(result.config)]
     _close(session, facts, written, "description", *(f"pictures with their clusters: {file}" for file in pictures))

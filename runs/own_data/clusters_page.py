@@ -105,6 +105,8 @@ def write_clusters(result: Clustered, store: Store, command: str) -> Written:
     )
     added = {"cluster": named_clusters(labels, known), "confidence": np.round(confidence.astype(np.float32), 4)}
     facts = {"starts": str(int(trials.given.sum()))}
+    if result.found_number:
+        facts |= {"number of clusters": "auto", "contrasts of numbers": result.found_number.curve}
     parts = {"title": "Groups in ", **clusters_page(found)}
     return write_table(result, contents, store, added, command, facts, parts)
 

@@ -43,12 +43,7 @@ class SharedGraphs:
         key = estimator.get_params().get("normalize"), seed
         if key not in self._numbers:
             rows = torch.from_numpy(np.require(self._values, requirements="W"))
-            found = self._numbers[key] = number_of_clusters(unit_rows(rows) if key[0] == "l2" else rows, seed)
-            best = sorted(enumerate(found.contrasts.tolist(), 1), key=lambda one: -one[1])[:8]
-            curve = ", ".join(f"{number}: {contrast:.3f}" for number, contrast in best)
-            self._progress.note(f"number of clusters: {found.n_clusters} (contrast by number of clusters: {curve})")
-            if found.doubts:
-                self._progress.note(f"{found.doubts}; set n_clusters if it is known")
+            self._numbers[key] = number_of_clusters(unit_rows(rows) if key[0] == "l2" else rows, seed)
         return self._numbers[key]
 
 
