@@ -9,6 +9,7 @@ import pandas as pd
 from clustering.foundation.errors import InputError
 from runs.config.cluster import ClusterConfig
 from runs.config.fair import FairConfig
+from runs.own_data.own_config import DEFAULT_NETWORK
 from runs.own_data.page import check_page, check_rows, columns_used
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ def check_own_data(configs: Sequence[ClusterConfig | FairConfig], say: Callable[
             raise InputError(f"output={config.output}: one file for {len(configs)} clusterings; omit output")
         if is_folder(config) and config.output is not None:
             check_rows(Path(config.output).expanduser(), OF_PICTURES, "clusters")
+        if isinstance(config, ClusterConfig) and config.backbone is None and config.encoder:
+            if (line := f"{DEFAULT_NETWORK}; --backbone pixels clusters the pixels") not in said:
+                say(line)
+                said.append(line)
         if not is_table(config):
             continue
         table, added = config.dataset.build(), ADDED[type(config)]

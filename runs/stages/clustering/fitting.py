@@ -51,7 +51,12 @@ class ClusteringStage(PointsStage):
     def read(self) -> "Dataset":
         from clustering.datasets.dataset import check
 
-        return check(short(self.config.dataset), self.source.read())
+        config, data = self.config, self.source.read()
+        if config.encoder is not None:
+            from runs.own_data.pictures import with_features
+
+            data = with_features(data, config)
+        return check(short(config.dataset), data)
 
     def check(self, prepared: Points) -> None:
         self.known(prepared)
