@@ -4,7 +4,7 @@ import dataclasses
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, Literal, Self, cast
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, Within, validate_signature
 from clustering.foundation.streams import seed_of, stream_key
 from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.number_of_clusters import with_found_number
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Clamp
 from clustering.starts import best_start, warn_of_empty
@@ -39,6 +40,7 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     coef_ : (K, D) weights, and intercept_ : (K,) biases of the softmax.
     cluster_sizes_ : (K,) int, number of points in each cluster. n_empty_ : number of empty clusters.
     prior_ : (K,) prior, which sums to one.
+    n_clusters_ : K. contrasts_ : (M,) contrast of 1..M clusters, of which K has the highest; only with "auto".
     objective_ : margin_weight ||v||^2 + mean entropy + KL(mean p || prior), eq. 14 of Zhang and Boykov, whatever
         objective the softmax was trained on; v belongs to the points divided by their root mean squared distance from
         their mean.
@@ -47,7 +49,7 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         in scikit-learn.
     """
 
-    n_clusters: Annotated[int, AtLeast(1)] = 8
+    n_clusters: Annotated[int, AtLeast(1)] | Literal["auto"] = 8
     _: KW_ONLY
     margin_weight: Annotated[float, AtLeast(0)] = 3e-4
     prior: str | ArrayLike = "balanced"
@@ -76,9 +78,12 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """
         warn_if_labels_are_y(y, partial_labels)
         validate_signature(self)
+        if self.n_clusters == "auto":
+            return with_found_number(self, X, partial_labels=partial_labels)
+        self.n_clusters_ = int(self.n_clusters)
         points = checked_rows(self, X, reset=True, device=self.device)
-        prior = checked_prior(self.prior, self.n_clusters)
-        known = known_clusters(partial_labels, points, self.n_clusters)
+        prior = checked_prior(self.prior, self.n_clusters_)
+        known = known_clusters(partial_labels, points, self.n_clusters_)
         self.check_objective(known=known is not None and bool(known[0].any()))
         if known is not None:
             _warn_of_prior(known, prior)
@@ -88,12 +93,12 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         standard = (points - mean) / scale
         heads = self._train(standard, prior.to(points), known)
         objectives = torch.zeros(self.n_init, dtype=torch.float64)
-        sizes = torch.zeros(self.n_init, self.n_clusters, dtype=torch.float64)
+        sizes = torch.zeros(self.n_init, self.n_clusters_, dtype=torch.float64)
         for i, head in enumerate(heads):
             log_p = log_probabilities(standard, head)
             spread = losses.tolerant_fairness(log_p.exp().mean(0), prior.to(points))
             objectives[i] = losses.mean_entropy(log_p) + spread + self.margin_weight * losses.margin_norm(head[:, :-1])
-            sizes[i] = torch.bincount(log_p.argmax(1), minlength=self.n_clusters)
+            sizes[i] = torch.bincount(log_p.argmax(1), minlength=self.n_clusters_)
         if not bool(objectives.isfinite().all() & heads.isfinite().all()):
             raise self._diverged("the weights or the objective are", self.max_iter - 1)
         best = best_start(objectives, sizes, points.dtype)
@@ -108,10 +113,10 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             labels = torch.where(known[0], known[1], labels)
         self.labels_, order = numbered(self, labels.cpu().numpy(), partial_labels)
         self.coef_, self.intercept_ = self.coef_[order], self.intercept_[order]
-        self.cluster_sizes_ = np.bincount(self.labels_, minlength=self.n_clusters)
+        self.cluster_sizes_ = np.bincount(self.labels_, minlength=self.n_clusters_)
         self.n_empty_ = int((self.cluster_sizes_ == 0).sum())
-        warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=3)
-        self._n_features_out = self.n_clusters
+        warn_of_empty(self.n_empty_, self.n_clusters_, stacklevel=3)
+        self._n_features_out = self.n_clusters_
         return self
 
     def check_objective(self, *, known: bool, views: int = 0) -> None:
@@ -172,11 +177,11 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """
         seed, starts, objective = seed_of(self.random_state), self.n_init, self.network_objective()
         count, features = standard.shape
-        weights = standard.new_zeros(starts, self.n_clusters, features + 1)
-        deviation = self.init_norm / (self.n_clusters * features) ** 0.5
+        weights = standard.new_zeros(starts, self.n_clusters_, features + 1)
+        deviation = self.init_norm / (self.n_clusters_ * features) ** 0.5
         for start in range(starts):
             generator = torch.Generator().manual_seed(stream_key(seed, "linear heads", "start", start))
-            drawn = torch.randn(self.n_clusters, features, generator=generator, dtype=torch.float64)
+            drawn = torch.randn(self.n_clusters_, features, generator=generator, dtype=torch.float64)
             weights[start, :, :-1] = (deviation * drawn).to(weights)
         weights.requires_grad_()
         adam = torch.optim.Adam([weights], lr=self.learning_rate)
@@ -242,7 +247,8 @@ class EntropyClustering(LinearSoftmax):
 
     Parameters
     ----------
-    n_clusters : number of clusters K.
+    n_clusters : number of clusters K; "auto" finds it (`clustering.number_of_clusters`), and warns if no number stands
+        out.
     fairness_weight : lambda >= 0. At the paper's value of 100 the cluster sizes match the prior almost exactly in every
         batch.
     margin_weight : gamma >= 0, weight of the squared norm of v without bias. Points are first divided by the root of
@@ -279,7 +285,8 @@ class SoftmaxClustering(LinearSoftmax):
 
     Parameters
     ----------
-    n_clusters : number of clusters K.
+    n_clusters : number of clusters K; "auto" finds it (`clustering.number_of_clusters`), and warns if no number stands
+        out.
     objective : "sela", "migd", "miadm", "imsat", "iic", "labelled", "labelled_reverse", "labelled_absolute" or
         "entropy", see `clustering.deep.OBJECTIVES`; "iic" needs a network, since it compares several views of a point.
     order : order of the Renyi entropy in "migd"; 1 is the Shannon entropy, and large orders approach -log max p. Other

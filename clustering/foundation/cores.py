@@ -113,6 +113,7 @@ def shared_if_large(method: Method) -> Method:
 def _operations(estimator: Any, X: Any) -> float:
     """Number of operations of a step; 0 for input that is not a table, which is rejected later."""
     shape, clusters = getattr(X, "shape", ()), getattr(estimator, "n_clusters", None)
+    clusters = 8 if isinstance(clusters, str) and clusters == "auto" else clusters
     if isinstance(X, (list, tuple)) and X and isinstance(X[0], Sized):
         shape = len(X), len(X[0])
     if not isinstance(shape, tuple) or len(shape) != 2 or not isinstance(clusters, Integral):

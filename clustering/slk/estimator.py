@@ -19,6 +19,7 @@ from clustering.graphs.neighbours import NeighbourGraph, nearest_to
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.nearest_prototype import PrototypeDistances
+from clustering.number_of_clusters import with_found_number
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Alternation, Outcome
 from clustering.optimiser.rows import Rows
@@ -53,7 +54,8 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
 
     Parameters
     ----------
-    n_clusters : number of clusters K.
+    n_clusters : number of clusters K; "auto" finds it (`clustering.number_of_clusters`), and warns if no number stands
+        out.
     prototypes : F and its prototypes. "mean_shift": F = -sum_pk s_pk g(x_p, m_k), modes by mean-shift of the kernel
         g(x, m) = exp(-||x - m||^2 / (2 sigma^2)) (SLK-MS). "byproduct": the same F, modes are the members with the best
         assignment, which are rows of X (SLK-BO), accepted only if the density of their cluster is not lower there.
@@ -104,12 +106,13 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
     converged_ : whether the fit stopped before 100 updates of the prototypes.
     seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`.
     bandwidth_ : sigma. temperature_ : T. graph_ : W.
+    n_clusters_ : K. contrasts_ : (M,) contrast of 1..M clusters, of which K has the highest; only with "auto".
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
     revision: ClassVar[int] = 2
 
-    n_clusters: Annotated[int, AtLeast(1)] = 8
+    n_clusters: Annotated[int, AtLeast(1)] | Literal["auto"] = 8
     _: KW_ONLY
     prototypes: Literal["mean_shift", "byproduct", "mean"] = "mean_shift"
     weight: Annotated[float, AtLeast(0)] = 0.65
@@ -147,8 +150,11 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
         """
         warn_if_labels_are_y(y, partial_labels)
         validate_signature(self)
+        if self.n_clusters == "auto":
+            return with_found_number(self, X, partial_labels=partial_labels, graph=graph)
+        self.n_clusters_ = int(self.n_clusters)
         values = checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device)
-        rows, clamp = Rows.of(values), known_clusters(partial_labels, values, self.n_clusters)
+        rows, clamp = Rows.of(values), known_clusters(partial_labels, values, self.n_clusters_)
         watch = Stopwatch()
         near = neighbours_used(self, len(rows.values))
         self.graph_, variance = graph_and_variance(graph, rows, near, "average", self.bandwidth)
@@ -171,7 +177,7 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
             rule, trials = whole.solved(start, raced=raced)
             self.temperature_ = temperature
             self._keep(trials, whole.ranked(rule, trials).ranking, energies, partial_labels, values)
-            if not blurred(self._entropy(), self.n_clusters):
+            if not blurred(self._entropy(), self.n_clusters_):
                 break
         self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
         self._warn(self._entropy())
@@ -245,7 +251,7 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
         assert trials.movements is not None
         self.mode_movements_ = trials.movements[valid, best].cpu().numpy()[:, order]
         labels = assignments.mT.max(dim=0).indices
-        self.n_empty_ = int((torch.bincount(labels, minlength=self.n_clusters) == 0).sum())
+        self.n_empty_ = int((torch.bincount(labels, minlength=self.n_clusters_) == 0).sum())
         self.labels_ = labels.cpu().numpy()
         self.assignments_ = assignments.contiguous().cpu().numpy()
         coordinates = fitted.absolute(centres)
@@ -262,8 +268,8 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
     def _warn(self, entropy: float) -> None:
         """Warn of nearly uniform assignments, given their mean entropy, and of empty clusters."""
         remedy = "a lower temperature or, if there are outliers, a bandwidth of the scale of the clusters"
-        warn_of_uniform(entropy, self.n_clusters, stacklevel=5, remedy=remedy)
+        warn_of_uniform(entropy, self.n_clusters_, stacklevel=5, remedy=remedy)
         remedy = "a smaller weight, fewer clusters or more starts"
         if self.n_neighbors > 1:  # clusters with fewer points are joined to others
             remedy = f"n_neighbors below {self.n_neighbors}, {remedy}"
-        warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=5, remedy=remedy)
+        warn_of_empty(self.n_empty_, self.n_clusters_, stacklevel=5, remedy=remedy)

@@ -158,7 +158,7 @@ def rule_of(model: Any, rows: Rows, variance: float) -> Rule:
 def neighbours_used(model: Any, points: int) -> int:
     """Neighbours of a point in the graph: at most as many as other points are in a cluster of mean size. With more,
     the graph would join clusters however far they are apart."""
-    return int(min(model.n_neighbors, max(1, points // model.n_clusters - 1)))
+    return int(min(model.n_neighbors, max(1, points // model.n_clusters_ - 1)))
 
 
 def temperatures_of(model: Any, graph: SparseGraph) -> tuple[float, ...]:
@@ -173,7 +173,7 @@ def temperatures_of(model: Any, graph: SparseGraph) -> tuple[float, ...]:
     if model.temperature != "auto":
         return (float(model.temperature),)
     degree = float(graph.weights.sum(dtype=torch.float64)) / graph.points
-    bound = 2 * model.weight * degree / model.n_clusters
+    bound = 2 * model.weight * degree / model.n_clusters_
     return tuple(dict.fromkeys(min(1.0, max(COLDEST, factor * bound)) for factor in (1.5, 1.0)))
 
 

@@ -43,7 +43,7 @@ def racing(problem: Problem) -> tuple[Problem, Tensor]:
     It is the whole problem if there are too few points for a sample, or labels are known.
     """
     model, rows = problem.model, problem.rows
-    size = max(_SAMPLE, _MEMBERS * model.n_clusters)
+    size = max(_SAMPLE, _MEMBERS * model.n_clusters_)
     if problem.clamp is None and len(rows.values) >= 2 * size:
         draws = stream(seed_of(model.random_state), "race")
         drawn = np.sort(draws.choice(len(rows.values), size, replace=False, shuffle=False))
@@ -59,7 +59,7 @@ def racing(problem: Problem) -> tuple[Problem, Tensor]:
 
 def seeds_of(model: Any, rows: Rows, clamp: Any = None) -> Tensor:
     """(T, K, D) seeds of the starts."""
-    return first_seeds(model.init, rows, model.n_clusters, model.n_init, model.random_state, clamp, auto=48)
+    return first_seeds(model.init, rows, model.n_clusters_, model.n_init, model.random_state, clamp, auto=48)
 
 
 def race(problem: Problem, seeds: Tensor) -> tuple[Tensor, Tensor]:

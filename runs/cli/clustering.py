@@ -38,21 +38,22 @@ def cluster(session: Session, results: "list[Clustered]") -> None:
     Examples:
       transduce cluster
       transduce cluster dataset=table path=people.csv columns=age,income n_clusters=3     (a table of your own)
-      transduce cluster dataset=folder root=FOLDER method=entropy labels=labels.csv     (own pictures, some labelled)
+      transduce cluster dataset=folder root=FOLDER n_clusters=auto     (own pictures, by the features of a network)
       transduce cluster dataset=mnist root=FOLDER method=entropy,sela network=small_cnn labels=0,50 seed=0,1,2
+      transduce cluster dataset=table path=people.csv n_clusters=auto     (finds their number, and shows the curve)
       transduce cluster method=slk_mean_shift --help             (the parameters of that method)
       transduce cluster dataset=mymodule:MyPoints method=sklearn.cluster:HDBSCAN min_cluster_size=20
     """
     from runs.own_data.clusters_page import write_clusters, write_picture_clusters
-    from runs.own_data.tables import is_folder
     from runs.tables import clustered
 
-    written = _written(session, results, write_clusters)
+    written = _written(session, results, write_clusters) | _written(session, results, write_picture_clusters, "folder")
     for same in _by_points(results).values():
         _show(session, clustered.title(same), clustered.rows(same, session.varying), "n_init")
+    for note in clustered.found_numbers(results):
+        session.console.note(note)
     facts = [clustered.as_json(result, written.get(result.key)) for result in results]
-    pictures = [write_picture_clusters(result, session.store) for result in results if is_folder(result.config)]
-    _close(session, facts, written, "description", *(f"pictures with their clusters: {file}" for file in pictures))
+    _close(session, facts, written, "description")
 
 
 @run_verb("fair", FairConfig, partial(_configs, FairConfig))
@@ -92,14 +93,15 @@ def fair(session: Session, results: "list[FairResult]") -> None:
     _close(session, facts, written, "fairness", *pictures)
 
 
-def _written(session: Session, results: Sequence[Any], write: Callable[..., "Written"]) -> dict[str, "Written"]:
-    """Write the rows and the page of each table of a user, and return them by the key of the result."""
+def _written(
+    session: Session, results: Sequence[Any], write: Callable[..., "Written"], of: str = "table"
+) -> dict[str, "Written"]:
+    """Write the rows and the page of each table, or folder, of a user, and return them by the key of the result."""
     from runs.own_data.page import command_line
-    from runs.own_data.tables import is_table
 
     written = {}
     for result in results:
-        if is_table(result.config):
+        if result.config.dataset.plugin == of:
             settings = session.settings if len(session.configs) == 1 else result.config.arguments()
             kind = "cluster" if isinstance(result.config, ClusterConfig) else "fair"
             written[result.key] = write(result, session.store, command_line(kind, settings))

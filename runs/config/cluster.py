@@ -1,16 +1,19 @@
 """The config of `transduce cluster`."""
 
+import os
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, Within
+from fsl.backbones.names import OPEN_CLIP, PACKAGED, TIMM, has_packaged
 from runs.config.base import RunConfig, content, key
 from runs.config.groups import Choice
 
 NONE = "none"  # the option network=none
 STARTS = 10  # default number of fits
+PIXELS = "pixels"  # the option backbone=pixels
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +23,9 @@ class ClusterConfig(RunConfig):
     dataset: Choice
     method: Choice
     network: Choice
-    n_clusters: Annotated[int, AtLeast(1)] | None = key(None, "number of clusters; null: that of the classes")
+    n_clusters: Annotated[int, AtLeast(1)] | Literal["auto"] | None = key(
+        None, "number of clusters; auto: found in the graph of neighbours; null: that of the classes"
+    )
     labels: str | None = key(
         None,
         "labelled points: 50 (equally many of each class) or 5% (of all points), drawn at random; or FILE.csv with the "
@@ -51,6 +56,18 @@ class ClusterConfig(RunConfig):
     map_points: Annotated[int, Within(10, 2000)] | None = key(
         None, "number of points on a t-SNE map of learned features, stored with the run; null: no map", counts=None
     )
+    backbone: str | None = key(
+        None,
+        "dataset=folder: the network whose features of the pictures are clustered: timm:NAME, open_clip:NAME, or a "
+        f"checkpoint; pixels: none; null: {PACKAGED}, if transduce[pictures] is installed, else pixels. A method that "
+        "learns features gets pixels",
+        counts=False,
+    )
+    pretrained: str | None = key(
+        None,
+        "weights of backbone=timm:NAME: null for timm's own, or FILE; of open_clip:NAME: TAG or FILE",
+        counts=False,
+    )
     output: str | None = key(
         None,
         "dataset=table: file for the rows with their clusters; the page is written beside it. dataset=folder: CSV file "
@@ -63,6 +80,13 @@ class ClusterConfig(RunConfig):
         labels = self.asked_labels()
         if self.wrong and not isinstance(labels, int | float):
             raise InputError(f"wrong={self.wrong:g} applies to randomly drawn labels; add labels=50%, or omit it")
+        if self.backbone is not None and (self.dataset.plugin != "folder" or (self.learns and self.encoder)):
+            raise InputError(
+                f"backbone={self.backbone}: features of a network are clustered of dataset=folder root=FOLDER, without "
+                "network=, which learns its own from pixels; omit one of them"
+            )
+        if self.pretrained is not None and not (self.encoder or "").startswith((TIMM, OPEN_CLIP)):
+            raise InputError(f"pretrained={self.pretrained}: applies to backbone=timm:NAME or open_clip:NAME; omit it")
         if self.coarse is not None:
             object.__setattr__(self, "coarse", tuple(sorted(set(map(str, self.coarse)))))  # order does not matter
         if self.starts is None:
@@ -74,6 +98,14 @@ class ClusterConfig(RunConfig):
     def learns(self) -> bool:
         """Whether the run trains a network."""
         return self.network.name != NONE
+
+    @property
+    def encoder(self) -> str | None:
+        """The network whose features stand for the pictures of a folder; None for pixels, and for other data."""
+        if self.backbone is None:
+            pictures = self.dataset.plugin == "folder" and not self.learns and self.method.plugin != "xsdc"
+            return PACKAGED if pictures and has_packaged() else None
+        return None if self.backbone == PIXELS else self.backbone
 
     @property
     def fits(self) -> int:
@@ -104,6 +136,11 @@ class ClusterConfig(RunConfig):
         labels = self.asked_labels()
         if labels is not None:
             kept["labels"] = labels
+        if self.encoder is not None:  # a file is its content
+            named = self.encoder == PACKAGED or self.encoder.startswith((TIMM, OPEN_CLIP))
+            kept["encoder"] = self.encoder if named else content("backbone", self.encoder, "the name of a network")
+            if (weights := self.pretrained) is not None:
+                kept["pretrained"] = content("pretrained", weights, "a tag") if os.path.isfile(weights) else weights
         if isinstance(labels, str):
             kept["labels"] = content("labels", labels, "a number, or a file of labels")
         return kept

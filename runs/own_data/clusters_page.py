@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from clustering.datasets.table import Contents
 from clustering.evaluation.profiles import Profile, agreement, principal_plane, profiles
 from clustering.files.cells import date_of
+from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from runs.cache import Store
 from runs.figures.style import new_figure, series, styled
@@ -21,15 +22,19 @@ from runs.own_data.page import (
     as_utf8,
     columns_used,
     csv_of,
+    data_url,
+    method_name,
     number,
     of_frame,
     output_path,
     percent,
     picture,
+    write_page,
     write_table,
 )
+from runs.own_data.pictures import thumbnail
 from runs.own_data.tables import FOLDER, OF_PICTURES
-from runs.report.sections import Item, Section, Table
+from runs.report.sections import Item, Section, Shown, Table
 from runs.stages.clustering.results import Clustered, named_clusters
 from runs.stages.clustering.stage import points_of
 from runs.stages.clustering.trials import known_labels
@@ -42,6 +47,8 @@ if TYPE_CHECKING:
 DOTS = 1_500  # maximum number of rows in the plot
 COMPARED = 20  # maximum number of columns in the table of averages
 SHOWN = 8  # maximum number of columns shown for a row
+PICTURED, SIDE = 12, 128  # pictures of a cluster, and the longer side of their thumbnails in pixels
+LIMITS_OF_PICTURES = "A method returns the requested number of clusters even if there are none."
 LIMITS = (
     "A method returns the requested number of groups even if the table has none. All columns have the same weight. "
     "Check the groups on rows that were not in this table before you rely on them."
@@ -105,6 +112,8 @@ def write_clusters(result: Clustered, store: Store, command: str) -> Written:
     )
     added = {"cluster": named_clusters(labels, known), "confidence": np.round(confidence.astype(np.float32), 4)}
     facts = {"starts": str(int(trials.given.sum()))}
+    if result.found_number:
+        facts |= {"number of clusters": "auto", "contrasts of numbers": result.found_number.curve}
     parts = {"title": "Groups in ", **clusters_page(found)}
     return write_table(result, contents, store, added, command, facts, parts)
 
@@ -212,15 +221,47 @@ def scatter(plane: NDArray[np.floating], labels: NDArray[np.integer], clusters: 
     return figure
 
 
-def write_picture_clusters(result: Clustered, store: Store) -> Path:
-    """Write file, cluster and confidence of each picture. With given labels, clusters have the names of their classes,
-    otherwise numbers."""
+def write_picture_clusters(result: Clustered, store: Store, command: str) -> Written:
+    """Write file, cluster and confidence of each picture, and a page with pictures of each cluster. With given labels,
+    clusters have the names of their classes, otherwise numbers."""
     config, data, trials = result.config, points_of(result.config), result.trials
-    clusters = named_clusters(trials.labels[trials.chosen].astype(np.int64), known_labels(config, data)).tolist()
-    confidence = np.full(len(clusters), np.nan) if trials.confidence is None else trials.confidence
-    columns = [as_utf8(name) for name in data.names], [as_utf8(str(cluster)) for cluster in clusters], confidence
+    top = Path(config.dataset.options["root"]).expanduser()
+    labels = trials.labels[trials.chosen].astype(np.int64)
+    clusters = named_clusters(labels, known_labels(config, data))
+    confidence = np.full(len(labels), np.nan) if trials.confidence is None else trials.confidence
+    named = [as_utf8(str(cluster)) for cluster in clusters.tolist()]
+    frame = pd.DataFrame(dict(zip(OF_PICTURES, ([*map(as_utf8, data.names)], named, confidence), strict=True)))
+    columns = [str(place) for place in range(data.values.shape[1])]
+    typical = {one.cluster: one.typical for one in profiles(data.values, labels, columns, typical=PICTURED)}
+    sections = []
+    for cluster, rows in typical.items():
+        of_cluster = labels == cluster
+        shown = [_pictured(top / data.names[row], data.names[row], float(confidence[row])) for row in rows]
+        heading = f"{clusters[of_cluster][0]}: {int(of_cluster.sum()):,} pictures"
+        sections.append(Section(heading, gallery=shown))
     name = f"{FOLDER}-{short(config.method)}-{result.n_clusters}-{result.key[:6]}.csv"
     path = output_path(config.output, store, "clusters", name)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, csv_of(pd.DataFrame(dict(zip(OF_PICTURES, columns, strict=True))), 4))
-    return path
+    facts = {"pictures with their clusters": path.name, "clustered": config.encoder or "pixels"}
+    if result.found_number:
+        facts["contrasts of numbers of clusters"] = result.found_number.curve
+    page = {
+        "title": f"Pictures in {top.resolve().name}, by cluster",
+        "introduction": [
+            f"{len(labels):,} pictures, of each cluster those nearest to its average. {LIMITS_OF_PICTURES}"
+        ],
+        "warnings": [],
+        "sections": sections,
+        "method": method_name(config.method),
+        "command": command,
+        "facts": {**facts, "run in MLflow": result.run_id, "identity": result.key, "seed": str(config.seed)},
+    }
+    return write_page(path, lambda place: write_text(place, csv_of(frame, 4)), page)
+
+
+def _pictured(file: Path, name: str, confidence: float) -> Shown:
+    """A picture with its confidence; without thumbnail if the file has changed since it was read."""
+    try:
+        source = data_url(thumbnail(str(file), SIDE), "jpeg")
+    except InputError:
+        source = ""
+    return Shown(source, as_utf8(name), "" if np.isnan(confidence) else percent(confidence), "", "")

@@ -4,6 +4,7 @@ import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,8 @@ from PIL import Image
 
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
+from clustering.foundation.progress import quiet
+from clustering.lengths import unit_rows
 from fsl.benchmarks.encoded import open_rgb
 from fsl.benchmarks.layouts import read_bytes
 from fsl.features.prompts import texts_of
@@ -21,8 +24,10 @@ from runs.cache import Store, key
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from clustering.datasets.dataset import Dataset
     from clustering.foundation.progress import Progress
     from fsl.features.image_encoder import ImageEncoder
+    from runs.config.cluster import ClusterConfig
 
 KIND = "features"
 FORMAT = "transduce picture features 1"
@@ -102,6 +107,20 @@ def encode_names(
             features = encoder.encode_names(names, prompts, progress=progress)
             _keep(features, store, same)
     return features
+
+
+def with_features(data: "Dataset", config: "ClusterConfig") -> "Dataset":
+    """Replace the pixels of a folder of pictures by the features that the network of a config has of them.
+
+    Raises:
+        InputError: the network cannot be used.
+    """
+    from fsl.features.image_encoder import ImageEncoder
+
+    top = Path(config.dataset.options["root"]).expanduser()
+    encoder = ImageEncoder.of(config.encoder or "", weights=config.pretrained, device=config.device)
+    found = encode([str(top / name) for name in data.names], encoder, Store(config.results), quiet, skip=False)
+    return data._replace(values=unit_rows(found.features).numpy(), picture=None)
 
 
 def thumbnail(file: str, size: int) -> bytes:

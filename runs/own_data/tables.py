@@ -9,6 +9,7 @@ import pandas as pd
 from clustering.foundation.errors import InputError
 from runs.config.cluster import ClusterConfig
 from runs.config.fair import FairConfig
+from runs.own_data.own_config import DEFAULT_NETWORK
 from runs.own_data.page import check_page, check_rows, columns_used
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ def check_own_data(configs: Sequence[ClusterConfig | FairConfig], say: Callable[
             )
         if is_folder(config) and config.output is not None:
             check_rows(Path(config.output).expanduser(), OF_PICTURES, "clusters")
+        if isinstance(config, ClusterConfig) and config.backbone is None and config.encoder:
+            if (line := f"{DEFAULT_NETWORK}; --backbone pixels clusters the pixels") not in said:
+                say(line)
+                said.append(line)
         if not is_table(config):
             continue
         table, added = config.dataset.build(), ADDED[type(config)]
@@ -67,7 +72,7 @@ def check_own_data(configs: Sequence[ClusterConfig | FairConfig], say: Callable[
                 say(line)
                 said.append(line)
         by_label = isinstance(config, ClusterConfig) and (table.label or isinstance(config.asked_labels(), str))
-        if config.n_clusters is not None or not by_label:  # classes say how many clusters there are
+        if config.n_clusters != "auto" and (config.n_clusters is not None or not by_label):  # classes say how many
             _check_clusters(contents, config.n_clusters)
         if isinstance(config, FairConfig) and config.method.options.get("small_groups") == "error":
             _check_groups(contents, table, config.n_clusters or 0)
@@ -78,7 +83,7 @@ def _check_clusters(contents: "Contents", clusters: int | None) -> None:
     if clusters is None:
         raise InputError(
             f"{contents.file.path}: the number of clusters is missing; add, for example, n_clusters=3, and try other "
-            "numbers after reading the page"
+            "numbers after reading the page, or n_clusters=auto"
         )
     for values in (contents.values[:1000], contents.values):  # usually the first thousand rows suffice
         distinct = len(pd.DataFrame(values).drop_duplicates())

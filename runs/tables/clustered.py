@@ -66,6 +66,16 @@ def title(results: "Sequence[Clustered]") -> str:
     return "; ".join(parts)
 
 
+def found_numbers(results: "Sequence[Clustered]") -> list[str]:
+    """Lines about the numbers of clusters that were found rather than given, and the curve behind each."""
+    lines = dict[str, None]()
+    for result in results:
+        if found := result.found_number:
+            lines[f"number of clusters: {found.n_clusters}; the highest contrasts of numbers: {found.curve}"] = None
+            lines |= {f"{found.doubts}; set n_clusters if it is known": None} if found.doubts else {}
+    return list(lines)
+
+
 def _all(numbers: Iterable[int]) -> str:
     return ", ".join(f"{number:,}" for number in dict.fromkeys(numbers))
 
@@ -78,6 +88,7 @@ def as_json(result: "Clustered", files: "Written | None") -> dict[str, Any]:
         **{name: value for name, value in result.trials.metrics().items() if math.isfinite(value)},
         "selected": None if selected is None else dict(result.trials.settings[result.trials.setting[selected]]),
         "n_clusters": result.n_clusters,
+        **({} if result.found_number is None else {"contrasts": result.found_number.contrasts.tolist()}),
         "points": result.shape[0],
         "key": result.key,
         "run": result.run_id,

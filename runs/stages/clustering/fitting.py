@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -51,24 +51,33 @@ class ClusteringStage(PointsStage):
     def read(self) -> "Dataset":
         from clustering.datasets.dataset import check
 
-        return check(short(self.config.dataset), self.source.read())
+        config, data = self.config, self.source.read()
+        if config.encoder is not None:
+            from runs.own_data.pictures import with_features
+
+            data = with_features(data, config)
+        return check(short(config.dataset), data)
 
     def check(self, prepared: Points) -> None:
-        self.known(prepared.data)
+        self.known(prepared)
 
-    def known(self, data: "Dataset", progress: Progress = quiet) -> Known:
+    def known(self, points: Points, progress: Progress = quiet) -> Known:
         """Return what is told to the method, and the number of clusters; raises InputError if the method does not take
         it, or it does not fit the points."""
         from clustering.methods import check_takes
 
-        config, method = self.config, self.config.method.build()
+        config, method, data = self.config, self.config.method.build(), points.data
         given = known_of(config, data)
         known = given.labels
         names = data.class_names if known is None else known.class_names
         clusters = config.n_clusters or len(names)
+        if clusters == "auto":
+            clusters = max(points.graphs.number(method, config.seed).n_clusters, 0 if known is None else known.classes)
         if not clusters:
             where = f"dataset {short(config.dataset)}"
-            raise InputError(f"{where} has no classes that say how many clusters to find; add n_clusters=3, say")
+            raise InputError(
+                f"{where} has no classes that say how many clusters to find; add n_clusters=3, say, or n_clusters=auto"
+            )
         if known is not None and known.labels.max() >= clusters:
             raise InputError(
                 f"n_clusters={clusters}: labels are known of {len(names)} classes, as "
@@ -87,13 +96,16 @@ class ClusteringStage(PointsStage):
                 "have no name: there is no accuracy by name, but that of the best match (ACC)"
             )
         if data.labels is not None and data.told is not None:
-            points = f"{int(data.told.sum()):,} points whose class the features were learned with"
-            progress.note(f"{self.name}: {points} are not judged")
+            told_of = f"{int(data.told.sum()):,} points whose class the features were learned with"
+            progress.note(f"{self.name}: {told_of} are not judged")
         return given._replace(clusters=int(clusters))
 
     def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed:
-        known, since = self.known(prepared.data, work.progress), time.perf_counter()
+        known, since = self.known(prepared, work.progress), time.perf_counter()
         trials, more, tags = self.fit(run, known, prepared, work)
+        if self.config.n_clusters == "auto":
+            found = prepared.graphs.number(self.config.method.build(), self.config.seed)
+            trials = replace(trials, contrasts=found.contrasts)
         lost = known.clusters - int(trials.clusters[trials.chosen])
         if lost > 0 and "n_clusters" in self.config.method.build().get_params():
             remedy = f"{lost} of {known.clusters} clusters have no points; {self.remedy} may mend it"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from clustering.evaluation.protocol import ACCURACY, SCORES, lowest
 from clustering.files.arrays import read_arrays
+from clustering.number_of_clusters import NumberOfClusters
 from runs.config.cluster import ClusterConfig
 from runs.stages.points import ClusteringResult, check_labels
 
@@ -52,6 +53,7 @@ class Trials:
     # (T,) accuracy on the points whose labels are used for selection; None without selection
     validation: NDArray[np.float64] | None = None
     confidence: NDArray[np.float32] | None = None
+    contrasts: NDArray[np.float64] | None = None  # (M,) of 1..M clusters, by which n_clusters=auto chose their number
     mode_indices: NDArray[np.int64] | None = None
     mode_movements: NDArray[np.float64] | None = None
     eigengaps: NDArray[np.float64] | None = None
@@ -123,6 +125,12 @@ class Clustered(ClusteringResult):
 
     config: ClusterConfig
     trials: Trials
+
+    @property
+    def found_number(self) -> NumberOfClusters | None:
+        """The number of clusters that n_clusters=auto found; None if it was given."""
+        contrasts = self.trials.contrasts
+        return None if contrasts is None else NumberOfClusters(int(contrasts.argmax()) + 1, contrasts)
 
 
 def named_clusters(labels: NDArray[np.int64], known: "KnownLabels | None") -> NDArray[Any]:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import has_fit_parameter
 from clustering.foundation.progress import Progress
 from clustering.graphs.neighbours import NeighbourGraph, neighbours
 from clustering.lengths import unit_rows
+from clustering.number_of_clusters import NumberOfClusters, number_of_clusters
 from fsl.machine import resolve_device
 
 
@@ -20,6 +21,7 @@ class SharedGraphs:
     def __init__(self, values: Any, progress: Progress) -> None:
         self._values, self._progress = values, progress
         self._built: dict[tuple[Any, ...], NeighbourGraph] = {}
+        self._numbers: dict[tuple[Any, ...], NumberOfClusters] = {}
 
     def of(self, estimator: Any, device: str) -> NeighbourGraph | None:
         """Return the graph that an estimator would build on a device; None for an estimator without a graph."""
@@ -35,6 +37,14 @@ class SharedGraphs:
             with shares_of(self._progress, f"neighbours, k = {k}", rows.shape[0]) as done:
                 self._built[key] = neighbours(rows, k, symmetry=symmetry, done=done)
         return self._built[key]
+
+    def number(self, estimator: Any, seed: int) -> NumberOfClusters:
+        """Return the number of clusters that is found in the rows as an estimator takes them."""
+        key = estimator.get_params().get("normalize"), seed
+        if key not in self._numbers:
+            rows = torch.from_numpy(np.require(self._values, requirements="W"))
+            self._numbers[key] = number_of_clusters(unit_rows(rows) if key[0] == "l2" else rows, seed)
+        return self._numbers[key]
 
 
 @contextmanager
