@@ -54,10 +54,10 @@ def check_own_data(configs: Sequence[ClusterConfig | FairConfig], say: Callable[
             )
         if is_folder(config) and config.output is not None:
             check_rows(Path(config.output).expanduser(), OF_PICTURES, "clusters")
-        if isinstance(config, ClusterConfig) and config.backbone is None and config.encoder:
-            if (line := f"{DEFAULT_NETWORK}; --backbone pixels clusters the pixels") not in said:
-                say(line)
-                said.append(line)
+        default = isinstance(config, ClusterConfig) and config.backbone is None and config.encoder
+        if default and (line := f"{DEFAULT_NETWORK}; --backbone pixels clusters the pixels") not in said:
+            say(line)
+            said.append(line)
         if not is_table(config):
             continue
         table, added = config.dataset.build(), ADDED[type(config)]
