@@ -21,6 +21,7 @@ from scipy.sparse import csr_array
 from torch import Tensor
 
 from clustering.estimator_input import checked_rows
+from clustering.foundation.errors import InputError
 from clustering.foundation.streams import seed_of, stream
 from clustering.graphs.neighbours import neighbours
 from clustering.graphs.spectrum import leading_eigenvectors
@@ -75,17 +76,22 @@ class NumberOfClusters(NamedTuple):
 
 
 def number_of_clusters(rows: Tensor, random_state: Any = None) -> NumberOfClusters:
-    """Find the number of clusters of rows (N, D), of at most 100, in a sample of 4,000 of them."""
+    """Find the number of clusters of rows (N, D), of at most 100, in a sample of 4,000 of them.
+
+    Raises:
+        InputError: there are fewer than 40 points.
+    """
     generator = stream(seed_of(random_state), "number of clusters")
     if len(rows) > _SAMPLE:
         rows = rows[np.sort(generator.choice(len(rows), _SAMPLE, replace=False))]
     if len(rows) < 2 * _SMALLEST:
-        return NumberOfClusters(1, np.zeros(1))
+        raise InputError(f"n_clusters='auto' needs {2 * _SMALLEST} points or more, not {len(rows)}; give a number")
+    distinct = len(np.unique(rows.cpu().numpy(), axis=0))
     mutual = neighbours(rows, min(_NEIGHBOURS, len(rows) - 1), symmetry="mutual").graph.matrix()
     graph = csr_array(mutual.maximum(neighbours(rows, 1, symmetry="union").graph.matrix()), dtype=np.float64)
     labels = np.zeros(len(rows), dtype=np.int64)
     contrasts, cuts = [0.0], [_bisection(graph, generator)]
-    while len(cuts) < _MOST:
+    while len(cuts) < min(_MOST, distinct):
         weakest = min(range(len(cuts)), key=lambda k: cuts[k][0] if cuts[k][1].any() else np.inf)
         if not cuts[weakest][1].any():
             break

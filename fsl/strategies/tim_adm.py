@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import AtLeast
+from clustering.foundation.parameters import Above, AtLeast
 from clustering.optimiser.points import Points
 from clustering.optimiser.pseudo_labels import adm
 from fsl.episodes import Episodes, Predictions
@@ -36,22 +36,24 @@ class TIMADM(PublishedMethod):
     step: if it has increased, the task returns to the previous check and halves its step size from then on. Other tasks
     are not affected.
 
-    Temperature and weights are those of `tim_gd`.
-
     Attributes:
         transform: per-feature transform; L2N in the public code. CL2N features are not close together.
+        temperature: tau; 15 in the public code.
+        cross_entropy: weight of the support's cross-entropy, a mean over the support; 0.1 in the public code.
+        marginal: weight of the entropy of the mean query; 1 in the public code.
+        conditional: weight of the queries' mean entropy; 0.1 in the public code.
         iterations: pairs of steps; 150 in the public code. 0 is SimpleShot.
         variant: "corrected", with the checks of the loss described above, or "published", without.
     """
 
     assumes_balance: ClassVar[bool] = True
     published: ClassVar[Mapping[str, Any]] = {"transform": "L2N", "variant": "published"}
-    temperature: ClassVar[float] = 15.0
-    cross_entropy: ClassVar[float] = 0.1
-    marginal: ClassVar[float] = 1.0
-    conditional: ClassVar[float] = 0.1
 
     transform: Transform = "CL2N"
+    temperature: Annotated[float, Above(0)] = 15.0
+    cross_entropy: Annotated[float, AtLeast(0)] = 0.1
+    marginal: Annotated[float, AtLeast(0)] = 1.0
+    conditional: Annotated[float, AtLeast(0)] = 0.1
     iterations: Annotated[int, AtLeast(0)] = 150
     variant: Variant = "corrected"
 

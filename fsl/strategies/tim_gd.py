@@ -26,12 +26,15 @@ class TIMGD(PublishedMethod):
     with the natural logarithm). The marginal term is largest for balanced queries: the method assumes balance. A
     cheaper method for the same loss is `tim_adm`.
 
-    As in the public code, temperature is 15, and the weights of cross-entropy, marginal and conditional are 0.1, 1 and
-    0.1. In the alpha-TIM benchmark (Veilleux et al. 2021), they are 1, 10, 1 for balanced tasks and 1, 1, 1 for tasks
+    In the alpha-TIM benchmark (Veilleux et al. 2021), the weights are 1, 10, 1 for balanced tasks and 1, 1, 1 for tasks
     with Dirichlet proportions.
 
     Attributes:
         transform: per-feature transform; L2N in the public code.
+        temperature: tau; 15 in the public code.
+        cross_entropy: weight of the support's cross-entropy, a mean over the support; 0.1 in the public code.
+        marginal: weight of the entropy of the mean query, which is maximised; 1 in the public code.
+        conditional: weight of the queries' mean entropy, which is minimised; 0.1 in the public code.
         learning_rate: Adam's step size; 1e-4 in the public code.
         iterations: Adam's steps; 1000 in the public scripts. 0 is SimpleShot.
         moments: whether Adam keeps one second moment for each of the "prototypes" (its mean over the coordinates, which
@@ -45,10 +48,10 @@ class TIMGD(PublishedMethod):
 
     transform: Transform = "CL2N"
     alpha: ClassVar[float | None] = 1.0  # a field of alpha-TIM
-    temperature: ClassVar[float] = 15.0
-    cross_entropy: ClassVar[float] = 0.1
-    marginal: ClassVar[float] = 1.0
-    conditional: ClassVar[float] = 0.1
+    temperature: Annotated[float, Above(0)] = 15.0
+    cross_entropy: Annotated[float, AtLeast(0)] = 0.1
+    marginal: Annotated[float, AtLeast(0)] = 1.0
+    conditional: Annotated[float, AtLeast(0)] = 0.1
     learning_rate: Annotated[float, Above(0)] = 1e-4
     iterations: Annotated[int, AtLeast(0)] = 1000
     moments: Moments = "prototypes"
@@ -101,15 +104,14 @@ class AlphaTIM(TIMGD):
             differ by class, the fewest count. With CL2N, 7 is too large: in 5-shot on validation classes of
             mini-ImageNet, alpha=7 reached 54 % (Conv-4) and 65 % (Conv-6), alpha=2 reached 69 and 68 %, SimpleShot 66
             and 66 %.
-        For the other fields see `TIMGD`; all three weights of the loss are 1, as in the public code.
+        cross_entropy, marginal, conditional: 1 in the public code; for these and the other fields see `TIMGD`.
     """
 
     assumes_balance: ClassVar[bool] = False
     published: ClassVar[Mapping[str, Any]] = {**TIMGD.published, "alpha": None}
 
-    cross_entropy: ClassVar[float] = 1.0
-    conditional: ClassVar[float] = 1.0
-
+    cross_entropy: Annotated[float, AtLeast(0)] = 1.0
+    conditional: Annotated[float, AtLeast(0)] = 1.0
     alpha: Annotated[float, Above(0)] | None = 2.0  # type: ignore[misc]
 
     def predict(self, episodes: Episodes) -> Predictions:
@@ -133,16 +135,16 @@ class EntropyMin(TIMGD):
     head's settings in the alpha-TIM benchmark's public code, which trains the network as well.
 
     Attributes:
-        transform: see `TIMGD`.
+        transform, temperature: see `TIMGD`.
         learning_rate: Adam's step size; 5e-5 in the paper (section 4).
         iterations: Adam's steps; 25 epochs in the paper.
     """
 
     assumes_balance: ClassVar[bool] = False
     published: ClassVar[Mapping[str, Any]] = {"transform": "L2N"}
-    cross_entropy: ClassVar[float] = 1.0
-    marginal: ClassVar[float] = 0.0
-    conditional: ClassVar[float] = 1.0
+    cross_entropy: ClassVar[float] = 1.0  # type: ignore[misc]
+    marginal: ClassVar[float] = 0.0  # type: ignore[misc]
+    conditional: ClassVar[float] = 1.0  # type: ignore[misc]
     moments: ClassVar[Moments] = "coordinates"  # type: ignore[misc]
 
     learning_rate: Annotated[float, Above(0)] = 5e-5

@@ -23,7 +23,7 @@ class ZeroShot(Method):
     transport, which is at most 1.3 points better with true proportions, and far worse with estimated ones.
 
     Attributes:
-        proportions: see `fsl.strategies.shared.proportions`; None does not use any.
+        proportions: class proportions of the queries, see `fsl.strategies.shared.proportions`; None: none are used.
     """
 
     transductive: ClassVar[bool] = False

@@ -5,13 +5,10 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Any, Literal, get_args
 
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
 from runs.tables.keys import Config
-
-if TYPE_CHECKING:
-    from runs.tables.papers.published import Cause
 
 Status = Literal[
     "reproduced", "above", "below", "other protocol", "not run", "cannot run here", "no target", "not printed"
@@ -124,7 +121,7 @@ class Cell:
     on_path: tuple[float | None, str] | None = None
     differs: tuple[str, ...] = ()
     tolerance: Tolerance = Tolerance()
-    known_cause: "Cause | None" = None
+    known_cause: Any = None  # a `Cause` of runs.tables.papers.published
     results: tuple[SeedResult, ...] = ()
     shipped: tuple[SeedResult, ...] = ()
     verdict: Status | None = None
@@ -184,7 +181,7 @@ class Cell:
         return self.config if isinstance(self.config, FairConfig) else None
 
     @property
-    def cause(self) -> "Cause | None":
+    def cause(self) -> Any:
         """Why the result differs from the print, if it does and it was looked for."""
         return self.known_cause if self.verdict in ("above", "below") else None
 

@@ -37,7 +37,7 @@ CONTROL_C = pytest.param(signal.SIGINT, marks=pytest.mark.slow)
 def stop_at(where, stop, change):
     """The program calls `stop` at that place."""
     import fsl.evaluation.episodic
-    import fsl.features.bank
+    import fsl.features.pictures
     from clustering.foundation.lightning_checkpoints import WholeFiles
     from runs.record.tracked_run import TrackedRun
 
@@ -51,7 +51,7 @@ def stop_at(where, stop, change):
     owner, name, value = {
         "training": (WholeFiles, "save_checkpoint", save_checkpoint),
         "publishing": (TrackedRun, "finish", stop),  # the checkpoint is in its place, its run is not marked yet
-        "extraction": (fsl.features.bank, "extract", stop),
+        "extraction": (fsl.features.pictures.Pictures, "features", stop),
         "recording": (fsl.evaluation.scores.np, "savez_compressed", stop),
         "evaluation": (fsl.evaluation.episodic, "evaluate", stop),
     }[where]

@@ -62,9 +62,9 @@ PAPERS = [
         ("strategy=laplacianshot weight=0.4", None, [("base", 500, {"neighbours": (3, 5, 10)}, {})]),
         ("strategy=laplacianshot weight=2,1 neighbours=7", None, [("validation", 500, {"weight": (1.0, 2.0)}, {})]),
         (
-            "strategy=laplacianshot temperature=5,10",
+            "strategy=laplacianshot text_weight=5,10",
             None,
-            [PAPERS[0], ("validation", 500, {"weight": WEIGHTS, "temperature": (5.0, 10.0)}, {})],
+            [PAPERS[0], ("validation", 500, {"weight": WEIGHTS, "text_weight": (5.0, 10.0)}, {})],
         ),
         (
             "strategy=tim_adm temperature=5,15 marginal=0.5,1",
@@ -99,7 +99,7 @@ def test_tuning_is_that_of_tune_and_part_of_an_evaluation_where_there_is_somethi
 
 
 @pytest.mark.parametrize("schema", [EvaluateConfig, TuneConfig])
-@pytest.mark.parametrize("typed", [[], ["neighbours=5"], ["transform=CL2N,L2N"], ["temperature=5,10", "weight=1"]])
+@pytest.mark.parametrize("typed", [[], ["neighbours=5"], ["transform=CL2N,L2N"], ["text_weight=5,10", "weight=1"]])
 def test_a_config_with_grids_is_read_back(tmp_path, schema, typed):
     (config,) = parse(schema, ["strategy=laplacianshot", "tuning=papers", *typed])
     (tmp_path / "config.yaml").write_text(config.to_yaml())
@@ -129,7 +129,7 @@ def test_what_a_protocol_does_is_its_identity_not_its_name(mine):
         ("laplacianshot:\n- {split: novel, grid: {weight: [0.1, 1]}}", "mine.yaml.*base, validation"),
         ("laplacianshot:\n- {grid: {wieght: [0.1, 1]}}", "mine.yaml.*'weight'"),
         ("laplacianshot:\n- {grid: {weight: [0.1]}}", "mine.yaml.*two values"),
-        ("laplacianshot:\n- {grid: {temperature: [low, high]}}", "mine.yaml.*'low'"),
+        ("laplacianshot:\n- {grid: {text_weight: [low, high]}}", "mine.yaml.*'low'"),
         ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, at: {neighbors: 3}}", "mine.yaml.*did you mean 'neighbours'"),
         ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, tasks: 0}", "mine.yaml.*tasks"),
         ("laplacianshot:\n- {split: base}", "mine.yaml.*each with a grid"),
