@@ -216,7 +216,7 @@ def test_a_dry_run_makes_nothing(trained, typed, capsys):
         (TRACED, ["strategy=simpleshot"], "weight"),
         (TUNED, ["strategy=simpleshot"], "varies nothing of simpleshot last"),
         (TUNED, ["way=3,5"], "two curves for the plot"),
-        (TUNED, ["neighbours=3,5"], "varies weight, neighbours of laplacianshot last"),
+        (TUNED, ["text_weight=5,15"], "varies weight, text_weight of laplacianshot last"),
         ("thesis/4.1@glyfs", [], "glyphs"),
     ],
 )
