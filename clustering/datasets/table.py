@@ -24,7 +24,8 @@ RECIPE = 3  # increase it when the same file would give other points
 EXACT = 1 << 24  # float32 would lose digits of larger values, such as times in milliseconds
 LARGEST = 1e30  # limit of absolute values, well within the range of float32
 MAX_NUMBERS = 1 << 28  # limit of the encoded table with one column per category: 2 GiB
-Missing = Literal["error", "drop", "mean", "median", "most_frequent"]
+Missing = Literal["auto", "error", "drop", "mean", "median", "most_frequent"]
+FILLED = 0.2  # largest share of gaps in a column that missing="auto" fills
 ACTIONS = "missing=median (or mean, most_frequent), or remove such rows with missing=drop"
 
 
@@ -100,8 +101,8 @@ class Table:
             is the square root of twice the summed variances of their indicator columns, see
             `clustering.evaluation.profiles.spreads`. None changes nothing.
         missing: how to treat rows without a value in a used column: "mean", "median" or "most_frequent" fill the gaps
-            with this value of the column, "drop" removes the rows, and "error" rejects them. For categories, the first
-            three use the most frequent one.
+            with this value of the column, "drop" removes the rows, and "error" rejects them. "auto" is "median" if at
+            most a fifth of the column is missing, else "error". Gaps of categories are filled by the most frequent one.
     """
 
     name: ClassVar[str] = "table"
@@ -110,7 +111,7 @@ class Table:
     columns: tuple[str, ...] = ()
     label: str | None = None
     scale: Literal["standard"] | None = "standard"
-    missing: Missing = "median"
+    missing: Missing = "auto"
 
     def __post_init__(self) -> None:
         if isinstance(self.columns, (tuple, list)):  # YAML reads a name such as 2024 as a number
@@ -185,8 +186,8 @@ class Table:
             _check_any(file, used, left_out)
         values, features = _encoded(file, used, table)
         names = tuple(column.name for column in used)
-        told = remarks(used)
-        return Contents(file, names, values, features, rows, filled, self.missing, told, left_out, mistakes)
+        told, filled_by = remarks(used), "median" if self.missing == "auto" else self.missing
+        return Contents(file, names, values, features, rows, filled, filled_by, told, left_out, mistakes)
 
     def file(self) -> Path:
         """Path of the file.
@@ -232,7 +233,8 @@ class Table:
     def _check_values(
         self, file: TableFile, used: Sequence[Column], table: NDArray[np.float64], rows: NDArray[np.intp]
     ) -> None:
-        wrong = (np.abs(table) >= LARGEST) | (np.isnan(table) & (self.missing == "error"))
+        gaps, allowed = np.isnan(table), {"error": 0.0, "auto": FILLED}.get(self.missing, 1.0)
+        wrong = (np.abs(table) >= LARGEST) | (gaps & (gaps.mean(axis=0) > allowed))
         if not wrong.any():
             return
         row, place = (int(i) for i in np.argwhere(wrong)[0])

@@ -71,7 +71,7 @@ class Table:
     missing_sensitive: Literal["error", "own_group", "drop"] = "error"
     spellings: Literal["error", "merge", "keep"] = "error"
     scale: Literal["standard"] | None = "standard"
-    missing: Missing = "median"
+    missing: Missing = "auto"
 
     def __post_init__(self) -> None:
         for name in ("columns", "sensitive"):

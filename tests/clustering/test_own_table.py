@@ -190,8 +190,11 @@ def test_what_may_be_a_mistake_is_named(tmp_path, cells, told):
 
 
 def test_gaps_are_filled_by_default_and_times_keep_their_digits(tmp_path):
-    _, contents = column({"x": [1.0, None, 4.0, 9.0], "full": [3, 1, 2, 2]}, tmp_path)
+    _, contents = column({"x": [1.0, None, 4.0, 9.0, 4.0], "full": [3, 1, 2, 2, 3]}, tmp_path)
     assert contents.values[1, 1] == 4
+    with pytest.raises(InputError, match=r"column 'x' has no value in row 2. .*missing=median"):  # of more than a fifth
+        column({"x": [1.0, None, 4.0, None, 4.0], "full": [3, 1, 2, 2, 3]}, tmp_path)
+    _, contents = column({"x": [1.0, None, 4.0, 9.0, 4.0], "full": [3, 1, 2, 2, 3]}, tmp_path)
     assert (contents.filled, contents.filled_by, contents.complete) == ({"x": 1}, "median", "n,full")
     times = 1_700_000_000_000 + np.arange(9) ** 2
     _, contents = column({"time": times}, tmp_path, columns=("time",))
@@ -208,7 +211,7 @@ def test_amounts_are_asked_about(tmp_path, cells):
 
 
 def test_advice_quotes_names_that_need_it(tmp_path):
-    frame = {"a,b": [1, 5, 3], "null": [4, 1, 9], "gap": [1, None, 3]}
+    frame = {"a,b": [1, 5, 3, 2, 6], "null": [4, 1, 9, 3, 5], "gap": [1, None, 3, 2, 5]}
     _, contents = column(frame, tmp_path)
     assert contents.complete == "n,'a,b','null'"
     with pytest.raises(InputError, match="is quoted, also for the shell: 'a,b'"):
