@@ -103,7 +103,7 @@ class Count(pl.Callback):
 
     def on_train_epoch_end(self, trainer, module):
         with open(self.path, "a") as file:
-            file.write("x" * self.factor)
+            file.write("x" * self.factor * trainer.train_dataloader.num_workers)
 """
 
 
@@ -115,7 +115,7 @@ def test_an_own_callback_and_a_trainer_setting_from_yaml(tmp_path, tiny_argument
     lines += [f"  count: {{_target_: '{tmp_path}/own_callback.py:Count', path: '{tmp_path}/epochs', factor: 2}}"]
     (tmp_path / "own.yaml").write_text("\n".join(lines))
     monkeypatch.chdir(tmp_path)
-    assert main(["train", "experiment=own.yaml", f"results={tmp_path / 'results'}"]) == 0
+    assert main(["train", "experiment=own.yaml", "workers=1", f"results={tmp_path / 'results'}"]) == 0
     assert (tmp_path / "epochs").read_text() == "xxxx"
 
 
