@@ -41,7 +41,8 @@ class LaplacianKModes(PrototypeDistances, ClusterMixin, BaseEstimator):  # type:
     projected gradient steps, with a restart of the acceleration whenever the objective would rise. On one-hot
     assignments the objective is E of `clustering.SLK` with the same `weight`. At weight 0 the method is K-modes.
 
-    A fitted model, and its pickle, contains the rows of X and the graph, by which `predict` assigns new points.
+    A fitted model, and its pickle, contains the rows of X and the graph, by which `predict` assigns new points, unless
+    it is fitted with `keep_graph=False`.
 
     Parameters
     ----------
@@ -89,11 +90,13 @@ class LaplacianKModes(PrototypeDistances, ClusterMixin, BaseEstimator):  # type:
     random_state: Any = None
 
     @shared_if_large
-    def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "LaplacianKModes":
+    def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None, keep_graph: bool = True) -> "LaplacianKModes":
         """Cluster the rows of X, (N, D) finite; `y` is ignored, as in scikit-learn.
 
         Args:
             graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
+            keep_graph: False leaves the rows of X and the graph out of the fitted model, which then assigns new points
+                by prototypes only.
 
         Raises:
             InputError: a parameter, X or the graph is invalid, or there are fewer distinct points than clusters.
@@ -115,6 +118,9 @@ class LaplacianKModes(PrototypeDistances, ClusterMixin, BaseEstimator):  # type:
         self._keep(ends, rule)
         self._fitted = rows
         self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
+        if not keep_graph:
+            del self.graph_
+            self._fitted = rows.without_points()
         return self
 
     def predict(self, X: ArrayLike, *, by: Literal["graph", "prototypes"] = "graph") -> NDArray[np.int64]:
@@ -126,13 +132,10 @@ class LaplacianKModes(PrototypeDistances, ClusterMixin, BaseEstimator):  # type:
                 weight 1 link the point to its n_neighbors nearest rows of the fitted X. "prototypes" takes the nearest
                 mode.
         """
-        if by not in ("graph", "prototypes"):
-            raise InputError(f"by must be graph or prototypes, not {by!r}")
-        new = self._new_rows(X)
+        new, fitted = self._new_rows(X), self._rows_for(by)
         centres = torch.from_numpy(self.cluster_centers_).to(new.device, new.dtype)
         if by == "prototypes" or self.weight == 0:
             return nearest_centres(new, centres).cpu().numpy()
-        fitted = self._fitted
         rows = Rows(fitted.relative(new))
         near = nearest_to(fitted.values, rows.values, self.n_neighbors)
         # The quadratic term counts weight sum_q ||s - s_q||^2 for both directions (Wang and Carreira-Perpinan 2014,

@@ -43,6 +43,10 @@ class Rows:
         spread = plain.squared_norms.mean() - mean.square().sum()
         return cls(values - mean, mean) if mean.square().sum() > 4 * spread else plain
 
+    def without_points(self) -> "Rows":
+        """The origin alone."""
+        return Rows(self.values.new_empty(0, self.values.shape[1]), self.origin)
+
     def relative(self, places: Tensor) -> Tensor:
         """Coordinates (…, D) from the origin on."""
         return places if self.origin is None else places - self.origin

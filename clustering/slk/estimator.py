@@ -50,7 +50,8 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
     matters more than the weight; docs/methods/clustering.md has the measurements behind the defaults.
 
     Memory: X, the graph, and about a dozen N x K arrays, for each of the `n_init` starts if they do not race. A fitted
-    model, and its pickle, contains the rows of X and the graph, by which `predict` assigns new points.
+    model, and its pickle, contains the rows of X and the graph, by which `predict` assigns new points, unless it is
+    fitted with `keep_graph=False`.
 
     Parameters
     ----------
@@ -135,7 +136,15 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
         return PublishedSLK(**{"prototypes": _PRESETS[name], **changes})
 
     @shared_if_large
-    def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None, graph: Any = None) -> "SLK":
+    def fit(
+        self,
+        X: ArrayLike,
+        y: Any = None,
+        *,
+        partial_labels: ArrayLike | None = None,
+        graph: Any = None,
+        keep_graph: bool = True,
+    ) -> "SLK":
         """Cluster the rows of X.
 
         Args:
@@ -143,6 +152,8 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
             y: ignored, with a warning if `partial_labels` is None.
             partial_labels: (N,) int, known clusters 0..K-1, which points keep, and -1 for unlabelled points.
             graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
+            keep_graph: False leaves the rows of X and the graph out of the fitted model, which then assigns new points
+                by prototypes only.
 
         Raises:
             InputError: a parameter, X, the labels or the graph is invalid; or there are fewer distinct
@@ -151,7 +162,8 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
         warn_if_labels_are_y(y, partial_labels)
         validate_signature(self)
         if self.n_clusters == "auto":
-            return with_found_number(self, X, partial_labels=partial_labels, graph=graph)
+            found = {"partial_labels": partial_labels, "graph": graph, "keep_graph": keep_graph}
+            return with_found_number(self, X, **found)
         self.n_clusters_ = int(self.n_clusters)
         values = checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device)
         rows, clamp = Rows.of(values), known_clusters(partial_labels, values, self.n_clusters_)
@@ -181,6 +193,9 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
                 break
         self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
         self._warn(self._entropy())
+        if not keep_graph:
+            del self.graph_
+            self._fitted = rows.without_points()
         return self
 
     def predict(self, X: ArrayLike, *, by: AssignBy = "graph") -> NDArray[np.int64]:
@@ -214,10 +229,7 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
 
         The indices are None if the graph is not used.
         """
-        if by not in ("graph", "prototypes"):
-            raise InputError(f"by must be graph or prototypes, not {by!r}")
-        new = self._new_rows(X)
-        fitted = self._fitted
+        new, fitted = self._new_rows(X), self._rows_for(by)
         rows, centres = Rows(fitted.relative(new.to(fitted.values))), torch.from_numpy(self.cluster_centers_)
         rule = rule_of(self, rows, self.bandwidth_**2)
         cost = rule.cost(fitted.relative(centres.to(rows.values))[None])[0]
