@@ -110,6 +110,11 @@ class Choice:
         """The class that `build` instantiates; not defined for backbones."""
         return load(GROUPS[self.group], self.plugin)
 
+    @property
+    def outline(self) -> type:
+        """The class without its methods if it is of this project, whose import takes seconds; else the class."""
+        return outline(self.group, self.plugin)
+
     def build(self) -> Any:
         """Build the object: a strategy, a sampler, a data set, a `Training` or an unfitted estimator; for a backbone,
         return its name without the prefix `timm:`.
@@ -138,12 +143,17 @@ def load(group: Group, plugin: str) -> Any:
     return built
 
 
+def outline(group: str, plugin: str) -> type:
+    """Return the class of a plug-in; one of this project without its methods, and without importing it."""
+    kind = GROUPS[group]
+    found: type = read_class(kind.plugins.locate(plugin) if kind.plugins else kind.builds) or load(kind, plugin)
+    return found
+
+
 @cache
 def described(group: str, plugin: str) -> Described:
-    """Return the fields of a plug-in; for a class of this project without importing it."""
-    kind = GROUPS[group]
-    place = kind.plugins.locate(plugin) if kind.plugins else kind.builds
-    return describe(read_class(place) or load(kind, plugin), kind.decided)
+    """Return the fields of a plug-in."""
+    return describe(outline(group, plugin), GROUPS[group].decided)
 
 
 @cache

@@ -193,8 +193,9 @@ class _Names(dict[str, Any]):
         body: list[ast.stmt] = [ast.Expr(ast.Constant(ast.get_docstring(node) or ""))]
         for line in node.body:
             if isinstance(line, ast.AnnAssign):
-                if "ClassVar" in ast.unparse(line.annotation):  # by which a subclass takes a field away
-                    line.annotation, line.value = ast.Name("ClassVar", ast.Load()), None
+                if "ClassVar" in ast.unparse(line.annotation):  # `revision`, or what takes a field of a base away
+                    known = line.value if isinstance(line.value, ast.Constant) else None
+                    line.annotation, line.value = ast.Name("ClassVar", ast.Load()), known
                 if isinstance(line.annotation, ast.Constant):
                     line.annotation = ast.parse(str(line.annotation.value), mode="eval").body
                 body.append(line)

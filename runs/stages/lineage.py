@@ -27,9 +27,9 @@ def revisions_of(config: EvaluateConfig | TuneConfig | ClusterConfig | FairConfi
     """Return the revisions of a config's classes and of the code around them: part of the key of its result, and the
     tag `revisions` of its runs, by which tables match runs to cells."""
     if isinstance(config, EvaluateConfig | TuneConfig):
-        return revisions(strategy=config.strategy.kind, sampler=config.sampler.kind, evaluation=EVALUATION)
+        return revisions(strategy=config.strategy.outline, sampler=config.sampler.outline, evaluation=EVALUATION)
     around = {"fair": FAIR} if isinstance(config, FairConfig) else {"clustering": CLUSTERING}
-    return revisions(method=config.method.kind, dataset=config.dataset.kind, **around)
+    return revisions(method=config.method.outline, dataset=config.dataset.outline, **around)
 
 
 class Part(NamedTuple):

@@ -1,6 +1,7 @@
 """The cell key, by which results are merged with cells: a hash of the settings that can change a result."""
 
 from collections.abc import Mapping
+from inspect import signature
 from pathlib import Path
 
 from runs.cache import key
@@ -22,7 +23,7 @@ def settings_of(config: Config) -> dict[str, str]:
         files = None if config.features is None else ",".join(Path(file).name for file in config.features)
         tuning = config.tuning if config.tuned else None
         keys |= {"features": files, "prompt": config.prompt, "tuning": tuning, "task_seed": config.task_seed}
-    if isinstance(config, FairConfig) and not hasattr(config.method.kind, "path"):
+    if isinstance(config, FairConfig) and "fairness_weight" not in signature(config.method.outline).parameters:
         del keys["fairness_weight"]  # the method has no weight
     return {name: str(value) for name, value in keys.items() if value is not None and name not in IGNORED}
 

@@ -8,6 +8,7 @@ import pytest
 from clustering.deep.fair_assignment import FairAssignment
 from clustering.foundation.errors import InputError
 from fsl.strategies.zero_shot import ZeroShot
+from runs.config.groups import outline
 from runs.stages.fair.stage import fair_clustering
 from runs.tables.evidence import look_up
 from runs.tables.formats import FILES, records
@@ -71,13 +72,15 @@ def test_other_settings_have_no_shipped_results(tracker: Tracker) -> None:
 
 
 @pytest.mark.usefixtures("shipped")
-@pytest.mark.parametrize("raised", [ZeroShot, FairAssignment])
+@pytest.mark.parametrize(("raised", "place", "name"), [
+    (ZeroShot, ("strategy", "zero_shot"), "rs_transclip/1"),
+    (FairAssignment, ("method", "pseudo_labels"), "entropy/I"),
+])  # fmt: skip
 def test_runs_of_an_earlier_revision_do_not_count(
-    tracker: Tracker, monkeypatch: pytest.MonkeyPatch, raised: type
+    tracker: Tracker, monkeypatch: pytest.MonkeyPatch, raised: type, place: tuple[str, str], name: str
 ) -> None:
-    name = {ZeroShot: "rs_transclip/1", FairAssignment: "entropy/I"}[raised]
     before = look_up(paper_table(name), tracker)
-    monkeypatch.setattr(raised, "revision", 2, raising=False)
+    monkeypatch.setattr(outline(*place), "revision", 2, raising=False)
     table = look_up(paper_table(name), tracker)
     pairs = zip(before.cells, table.cells, strict=True)
     lost = [cell.place for known, cell in pairs if known.shipped and not cell.shipped]

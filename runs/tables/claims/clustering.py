@@ -7,14 +7,17 @@ seeds differ by up to seven points.
 """
 
 import itertools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clustering.evaluation.protocol import ACCURACY
-from runs.stages.clustering.results import Trials
 from runs.tables.cell import Cell
 from runs.tables.claims.claim import Cells, Claim, Found, Results, by_dataset
 from runs.tables.table import ClaimStatus, Table
+
+if TYPE_CHECKING:
+    from runs.stages.clustering.results import Trials
 
 SHOWN = 0.005
 """Differences of NMI and accuracy below this are ties."""
@@ -135,7 +138,7 @@ def _mean(values: Accuracies) -> float:
     return float(np.mean(list(values.values())))
 
 
-def _accuracies(trials: list[Trials], *, labels: bool) -> Accuracies:
+def _accuracies(trials: "list[Trials]", *, labels: bool) -> Accuracies:
     """Accuracies of the starts at the given setting: with labels, of clusters that the labels name; without, under the
     best match of clusters and classes."""
     name = ACCURACY if labels else "acc_hungarian"

@@ -6,12 +6,15 @@ Weights at which clusters are lost are left out, since the error is a sum over c
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from runs.stages.fair.results import Floats, TradeOff
 from runs.tables.claims.claim import Cells, Claim, Found, Results, by_dataset
 from runs.tables.table import ClaimStatus, Table
+
+if TYPE_CHECKING:
+    from runs.stages.fair.results import Floats, TradeOff  # imports torch
 
 SHOWN = 0.005
 """Largest difference of equal errors, and largest relative difference of equal objectives."""
@@ -28,7 +31,7 @@ def settings(table: Table) -> dict[str, Cells]:
     return by_dataset(table, lambda cell: (cell.fair.dataset.name, cell.fair.method.name) if cell.fair else None)
 
 
-def objective_at(path: TradeOff, error: float) -> float | None:
+def objective_at(path: "TradeOff", error: float) -> float | None:
     """The least objective of a path at a fairness error of up to SHOWN more; None where the path is nowhere that fair.
 
     Between neighbouring weights it is interpolated, unless a cluster lacks a group at one of them: there the error is
@@ -66,7 +69,7 @@ def _with_weight(claim: Claim, results: Results, values: str, sign: int) -> Foun
         yield "holds" if min(sign * one for one in correlations) >= MONOTONE else "fails", evidence
 
 
-def _rank_correlation(first: Floats, second: Floats) -> float:
+def _rank_correlation(first: "Floats", second: "Floats") -> float:
     """Spearman's rank correlation; 0 where all values are equal."""
     from scipy.stats import rankdata
 
