@@ -8,7 +8,7 @@ import pytest
 from clustering.deep.fair_assignment import FairAssignment
 from clustering.foundation.errors import InputError
 from fsl.strategies.zero_shot import ZeroShot
-from runs.config.groups import outline
+from runs.config.groups import option, outline
 from runs.stages.fair.stage import fair_clustering
 from runs.tables.evidence import look_up
 from runs.tables.formats import FILES, records
@@ -74,7 +74,7 @@ def test_other_settings_have_no_shipped_results(tracker: Tracker) -> None:
 @pytest.mark.usefixtures("shipped")
 @pytest.mark.parametrize(("raised", "place", "name"), [
     (ZeroShot, ("strategy", "zero_shot"), "rs_transclip/1"),
-    (FairAssignment, ("method", "pseudo_labels"), "entropy/I"),
+    (FairAssignment, ("method", option("method", "pseudo_labels_em").plugin), "entropy/I"),
 ])  # fmt: skip
 def test_runs_of_an_earlier_revision_do_not_count(
     tracker: Tracker, monkeypatch: pytest.MonkeyPatch, raised: type, place: tuple[str, str], name: str
