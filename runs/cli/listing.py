@@ -21,7 +21,7 @@ def _options(group: str) -> Rows:
 
 def _strategy(name: str, about: str) -> dict[str, Any]:
     try:
-        kind = groups.option("strategy", name).kind
+        kind = groups.option("strategy", name).outline
     except InputError as error:  # a package of a user that cannot be imported
         kind, about = None, str(error)
     declared = {key: getattr(kind, key, None) for key in ("transductive", "assumes_balance")}
