@@ -14,15 +14,17 @@ from clustering.deep.xsdc.assignments import spectral_labels
 from clustering.deep.xsdc.discriminative import PENALTIES, Ridge, best_penalty, left_out_error, lone_labels, ridge
 from clustering.deep.xsdc.training import Reversal
 
-Kind = Literal["nearest", "labelled"]
-
 _ROUNDED = 2000
 """Number of points whose M is rounded if labels are unknown; the memory of the eigendecomposition of M grows with its
 square."""
 
 
 def final_classifier(
-    features: Tensor, labels: NDArray[np.int64], clusters: int, kind: Literal["auto"] | Kind, penalty: float
+    features: Tensor,
+    labels: NDArray[np.int64],
+    clusters: int,
+    kind: Literal["auto", "nearest", "labelled"],
+    penalty: float,
 ) -> tuple[float, Ridge]:
     """The penalty, and the ridge classifier of the features with it.
 
@@ -44,69 +46,28 @@ def final_classifier(
         kind: kind of the classifier, or "auto".
         penalty: penalty of the regression; "auto" chooses its own unless some cluster has a single labelled point.
     """
-    labelled, others = (
-        torch.from_numpy(np.flatnonzero(mask)).to(features.device) for mask in (labels >= 0, labels < 0)
-    )
-    points = torch.cat([features[labelled], features[others]])
-    known = torch.from_numpy(labels).to(features.device)[labelled]
-    targets = torch.nn.functional.one_hot(known, clusters).to(torch.float64)
+    every = torch.from_numpy(labels).to(features.device)
+    labelled, others = features[every >= 0], features[every < 0]
+    targets = torch.nn.functional.one_hot(every[every >= 0], clusters).to(torch.float64)
     if kind == "auto" and lone_labels(targets):
         kind = "nearest"
     if kind == "auto" and not len(others):
-        penalty = best_penalty(points, targets)
+        penalty = best_penalty(labelled, targets)
     if kind == "labelled" or len(labelled) < 2 or not len(others):  # leave-one-out needs two labelled points
-        return penalty, ridge(features[labelled], targets, penalty)
-    search = NearestNeighbors(n_neighbors=2, algorithm="brute").fit(features[labelled].cpu().numpy())
-    indices = search.kneighbors(features[others].cpu().numpy(), return_distance=False)
+        return penalty, ridge(labelled, targets, penalty)
+    search = NearestNeighbors(n_neighbors=2, algorithm="brute").fit(labelled.cpu().numpy())
+    indices = search.kneighbors(others.cpu().numpy(), return_distance=False)
     nearest = torch.from_numpy(indices).to(features.device)
-    full = torch.cat([targets, targets[nearest[:, 0]]])
+    points, full = torch.cat([labelled, others]), torch.cat([targets, targets[nearest[:, 0]]])
     if kind == "nearest":
         return penalty, ridge(points, full, penalty)
-    falling = PENALTIES.flip(0)
-    labelled_only = left_out_error(features[labelled], targets, falling)
-    both = nearest_left_out_error(points, full, nearest, falling)
-    if float(labelled_only.min()) <= float(both.min()):
-        penalty = float(falling[int(labelled_only.argmin())])
-        return penalty, ridge(features[labelled], targets, penalty)
-    penalty = float(falling[int(both.argmin())])
+    alone = left_out_error(labelled, targets, PENALTIES)
+    both = left_out_error(points, full, PENALTIES, nearest)
+    if float(alone.min()) <= float(both.min()):
+        penalty = float(PENALTIES[int(alone.argmin())])
+        return penalty, ridge(labelled, targets, penalty)
+    penalty = float(PENALTIES[int(both.argmin())])
     return penalty, ridge(points, full, penalty)
-
-
-def nearest_left_out_error(features: Tensor, targets: Tensor, nearest: Tensor, penalties: Tensor) -> Tensor:
-    """(p,) leave-one-out mean squared error of ridge regression at the labelled points, in closed form, where each
-    unlabelled point has the label of the nearest labelled point that is not left out.
-
-    Let H be the hat matrix of the regression on all points, Y the targets, and Y' the targets without labelled point i.
-    Y' differs from Y at the unlabelled points whose nearest labelled point is i. The error at i is
-    (y_i - (H Y')_i) / (1 - H_ii).
-
-    Args:
-        features: (n, D), the l labelled points first.
-        targets: (n, K) one-hot labels; those of the n - l unlabelled points are the labels of their nearest labelled
-            points.
-        nearest: (n - l, 2) the nearest and second nearest labelled point of each unlabelled point.
-        penalties: (p,) penalties of p regressions.
-    """
-    count, others = len(features), len(nearest)
-    labelled = count - others
-    centred = features.to(torch.float64)
-    centred = centred - centred.mean(dim=0)
-    values, vectors = torch.linalg.eigh(centred.T @ centred)
-    projected, targets = centred @ vectors, targets.to(torch.float64)
-    changes = targets[nearest[:, 1]] - targets[nearest[:, 0]]
-    projected_labelled = projected[:labelled]
-    squares, paired = projected_labelled.square(), projected[nearest[:, 0]] * projected[labelled:]
-    sums, mean = projected.T @ targets, targets.mean(dim=0)
-    errors = []
-    for penalty in penalties.to(values):
-        inverses = 1 / (values.clamp_min(0) + count * penalty)
-        fitted = projected_labelled @ (inverses[:, None] * sums) + mean
-        weights = paired @ inverses + 1 / count  # H of each unlabelled point and its nearest labelled point
-        fitted = fitted.index_add(0, nearest[:, 0], weights[:, None] * changes)
-        leverage = squares @ inverses + 1 / count
-        left_out = (targets[:labelled] - fitted) / (1 - leverage).clamp_min(1e-12)[:, None]
-        errors.append(left_out.square().sum(-1).mean())
-    return torch.stack(errors)
 
 
 def rounded_labels(
@@ -122,9 +83,9 @@ def rounded_labels(
         generator: random generator of the sample.
     """
     known, clusters = training.known, training.clusters
-    labelled = next(training.batches(_ROUNDED // 2, generator)).known
-    rest = generator.permutation(np.setdiff1d(training.others, labelled))
-    points = np.concatenate([labelled, rest])[:_ROUNDED]
+    told = next(training.batches(generator, _ROUNDED // 2)).known
+    rest = generator.permutation(np.setdiff1d(np.flatnonzero(known.labels < 0), told))
+    points = np.concatenate([told, rest])[:_ROUNDED]
     sample = features[torch.from_numpy(points).to(features.device)]
     M, _ = training.equivalence(sample, points, penalty)
     assigned = spectral_labels(M.cpu().numpy(), clusters, generator)

@@ -26,7 +26,7 @@ def draw(seed: int, points: int = 12, labelled: int = 0, clusters: int = 3) -> t
 
 def solve(
     A: torch.Tensor, known: Known, low: float, high: float, rounds: int = 10, nu: float | None = None
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[torch.Tensor, float]:
     return balance(A, known.mask, known.values, low, high, rounds=rounds, temperature=nu)
 
 
@@ -54,4 +54,4 @@ def test_bounds_and_what_is_known(seed: int, labelled: int, slack: float, rounds
     assert float(M.sum(0).min()) >= low - 1e-9
     assert float(M.sum(0).max()) <= high + 1e-9
     rows = M.sum(1)
-    assert float(residual) == pytest.approx(max(0, float(low - rows.min()), float(rows.max() - high)), abs=1e-12)
+    assert residual == pytest.approx(max(0, float(low - rows.min()), float(rows.max() - high)), abs=1e-12)
