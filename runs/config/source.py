@@ -47,13 +47,15 @@ def describe(kind: type, decided: tuple[str, ...] | None = None) -> Described:
         plain = {name: value for name, value in found.items() if isinstance(value, SIMPLE)}
         defaults = {name: freeze(value) for name, value in plain.items() if name not in decided}
     try:
-        written = typing.get_type_hints(kind if decided is None else kind.__init__, include_extras=True)  # type: ignore[misc]
+        place: Any = kind if decided is None else kind.__init__  # type: ignore[misc]
+        written = typing.get_type_hints(place, include_extras=True)
     except NameError:  # annotations with names imported for type checkers only
         written = {}
     for parameter, group in grouped_parameters(kind).items() if decided is not None else ():
         defaults.pop(parameter)
         inner = describe(group)
-        defaults, written = defaults | inner.defaults, written | inner.hints
+        defaults |= inner.defaults
+        written |= inner.hints
     hints = {name: _hint(written.get(name, Any), value) for name, value in defaults.items()}
     return Described(hints, defaults, _documented(kind, tuple(defaults)), first_sentence(kind.__doc__ or ""))
 

@@ -42,7 +42,8 @@ def normalised_features(features: Tensor, scale: Tensor | None = None) -> Tensor
 
 def feature_scale(features: Tensor) -> Tensor:
     """() mean norm by which `normalised_features` divides features (n, D)."""
-    return (features - features.mean(dim=1, keepdim=True)).norm(dim=1).mean().clamp_min(1e-5)
+    mean: Tensor = (features - features.mean(dim=1, keepdim=True)).norm(dim=1).mean()
+    return mean.clamp_min(1e-5)
 
 
 def dissimilarity(features: Tensor, penalty: float) -> Tensor:
