@@ -73,8 +73,8 @@ def by_eigenvectors(features: Tensor, known: Known, clusters: int) -> Tensor:
     Raises:
         InputError: D < K - 1.
     """
-    projected, least, rest = _eigenvectors(features, clusters)
-    M = least * projected @ projected.T + rest / len(features)
+    rows = _eigenvectors(features, clusters)
+    M = rows @ rows.T
     return torch.where(known.mask, known.values.to(M), M)
 
 
@@ -97,13 +97,11 @@ def eigenvector_labels(features: Tensor, clusters: int, generator: np.random.Gen
             f"K-means on eigenvectors finds {clusters} clusters among at least {clusters} points of a batch, not "
             f"{len(features)}; raise batch_size, or give more points"
         )
-    projected, least, rest = _eigenvectors(features, clusters)
-    constant = projected.new_full((len(projected), 1), (rest / len(projected)) ** 0.5)
-    return unit_kmeans(torch.cat([constant, least**0.5 * projected], dim=1).cpu().numpy(), clusters, generator)
+    return unit_kmeans(_eigenvectors(features, clusters).cpu().numpy(), clusters, generator)
 
 
-def _eigenvectors(features: Tensor, clusters: int) -> tuple[Tensor, float, float]:
-    """Eigenvectors (n, K - 1) of the relaxation without the constant one, their eigenvalue, and that of the constant.
+def _eigenvectors(features: Tensor, clusters: int) -> Tensor:
+    """(n, K) eigenvectors of the relaxation, each multiplied by the square root of its eigenvalue; the constant first.
 
     Raises:
         InputError: D < K - 1.
@@ -119,7 +117,8 @@ def _eigenvectors(features: Tensor, clusters: int) -> tuple[Tensor, float, float
     last = min(clusters - 1, points - 1)
     projected = centred @ vectors[:, dimensions - last :] / values[dimensions - last :].clamp_min(1e-300).sqrt()
     least = min(_LEAST, 1 / clusters) * points
-    return projected, least, points - (clusters - 1) * least
+    constant = projected.new_full((points, 1), ((points - (clusters - 1) * least) / points) ** 0.5)
+    return torch.cat([constant, least**0.5 * projected], dim=1)
 
 
 def drawn_by_cluster(

@@ -2,9 +2,10 @@
 
     min_M <M, A> + nu sum_ij (M log(M / M0) - M + M0),    M_ij = m_ij where known,    low <= row and column sums <= high
 
-over n x n matrices M >= 0, relaxed equivalence matrices; the sum of a row is the size of that point's cluster (XSDC,
-Jones, Roulet and Harchaoui, eq. 5 with the coefficient 1 of <M, A> that their Algorithm 1 solves, where the print has
-1/2). The unknown entries of the solution are u_i M0 exp(-A_ij / nu) v_j. Rows and columns are scaled alternately.
+over n x n matrices M >= 0, relaxed equivalence matrices, with nu the median |A_ij|; the sum of a row is the size of
+that point's cluster (XSDC, Jones, Roulet and Harchaoui, eq. 5 with the coefficient 1 of <M, A> that their Algorithm 1
+solves, where the print has 1/2). The unknown entries of the solution are u_i M0 exp(-A_ij / nu) v_j. Rows and columns
+are scaled alternately.
 """
 
 import math
@@ -24,7 +25,6 @@ def balance(
     low: float,
     high: float,
     *,
-    temperature: float | None = None,
     reference: float | None = None,
     rounds: int = 10,
 ) -> tuple[Tensor, float]:
@@ -39,7 +39,6 @@ def balance(
         values: (n, n) m >= 0, read where known.
         low: minimum number of points in a cluster, n_min >= 0.
         high: maximum number of points in a cluster, n_max >= n_min.
-        temperature: nu > 0; None uses the median |A_ij|.
         reference: M0 > 0; None uses the mean of the bounds divided by n, which is 1 / K for low = high = n / K. It has
             no effect if low = high.
         rounds: number of rounds of scaling; 10 in the paper.
@@ -52,7 +51,7 @@ def balance(
     """
     A, points = dissimilarity, len(dissimilarity)
     fixed = torch.where(known, values.to(A.dtype), 0.0)
-    nu = max(_median(A.abs().flatten()) if temperature is None else temperature, _SMALLEST_TEMPERATURE)
+    nu = max(_median(A.abs().flatten()), _SMALLEST_TEMPERATURE)
     reference = (low + high) / (2 * points) if reference is None else reference
     logits = (A / -nu).add_(math.log(reference)).masked_fill_(known, -torch.inf)
     of_rows, of_columns = (

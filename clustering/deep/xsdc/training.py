@@ -87,19 +87,16 @@ class Solver:
         supervised_step_size: step size on labelled points only; None uses step_size.
         schedule: "falling" decreases the step size on all points to 0 along half a cosine; "constant" as in the paper.
         decay: weight of the squared parameters, except of those on a sphere.
-        batch_size: maximum size of each half of a batch. One half holds labelled points, drawn class by class in
-            proportion, and linked points with their partners, which get the remaining places, at least half of them.
-            The other half holds points without labels or links.
+        batch_size: maximum size of each half of a batch: labelled and linked points, and points without labels or
+            links, see `clustering.deep.xsdc.batches`.
         copies: number of versions of each unlabelled point in a batch, the point itself and augmented copies that are
             known to share its cluster; batch_size counts all of them. Rows must be square grey images, which are
             rotated, scaled, shifted and partly erased. 1 makes no copies.
         rounds: number of rounds of balancing.
         deep_clusters: number of clusters of K-means for "deep_clustering"; None is n_clusters. The paper has K to 32 K.
         deep_steps: number of steps from one K-means to the next for "deep_clustering".
-        classifier: final classifier if every cluster has labels. "nearest" is fitted to all points, where unlabelled
-            points take the label of the nearest labelled point, as in the paper. "labelled" is fitted to labelled
-            points only. "auto" takes the one with the lower error on held-out labelled points, each with its own
-            penalty of 2^-40 .. 1 ("nearest" if a cluster has a single label).
+        classifier: final classifier if every cluster has labels: "nearest" is fitted to all points, as in the paper,
+            "labelled" to labelled points only, and "auto" takes the one with the lower error, see `final_classifier`.
     """
 
     step_size: Annotated[float, Above(0)] | None = None
@@ -199,8 +196,8 @@ class Reversal:
 
     def targets(self, points: NDArray[np.int64]) -> Tensor:
         """(n, K) one-hot labels of labelled points."""
-        labels = torch.from_numpy(self.known.labels[points]).to(self.inputs.device)
-        return torch.nn.functional.one_hot(labels, self.clusters).double()
+        labels = torch.from_numpy(self.known.labels[points])
+        return torch.nn.functional.one_hot(labels, self.clusters).double().to(self.inputs.device)
 
     def weight(self) -> float:
         """The penalty, or the largest of the penalties that are best on held-out labelled points."""
@@ -342,9 +339,7 @@ class TrainedPhases(NamedTuple):
     """Result of `train`; the network is trained in place.
 
     Attributes:
-        trace: (steps,) F of each batch, see `BatchStep`.
-        residuals: (steps,) number of points by which cluster sizes violate their bounds after balancing.
-        eigengaps: (steps,) gap between the eigenvalues K and K + 1 of A for each batch; NaN for supervised steps.
+        trace, residuals, eigengaps: (steps,) objective, residual and eigengap of each step, see `BatchStep`.
         resumed_at: number of steps completed before the training resumed.
         before: parameters and buffers of the network before the last phase with steps.
     """
