@@ -22,7 +22,7 @@ from clustering.deep.fair_pseudo_labels import (
     exact_pseudo_labels,
     fair_objective,
 )
-from clustering.deep.prior import checked_prior
+from clustering.deep.settings import checked_prior
 from clustering.estimator_input import check_no_dates
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from clustering.deep import OBJECTIVES, losses
 from clustering.deep.objectives import Entropy, Objective, Relabel, Solver
-from clustering.deep.prior import checked_prior
+from clustering.deep.settings import checked_prior
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError

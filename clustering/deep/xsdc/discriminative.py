@@ -9,9 +9,12 @@ A 1 = 0, and no eigenvalue is above 1/n. All is computed in double precision: pe
 features of norm one leave T a condition number of 1e11 then.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
@@ -170,6 +173,57 @@ def lone_labels(targets: Tensor) -> bool:
     """Whether a class of one-hot labels (n, K) has a single point: without it nothing is known of the class, so
     leave-one-out errors are uninformative."""
     return bool((targets.sum(dim=0) == 1).any())
+
+
+def final_classifier(
+    features: Tensor,
+    labels: NDArray[np.int64],
+    clusters: int,
+    kind: Literal["auto", "nearest", "labelled"],
+    penalty: float,
+) -> tuple[float, Ridge]:
+    """The penalty, and the ridge classifier of the features with it.
+
+    "labelled" is fitted to labelled points; "nearest" to all points, where the others take the label of the nearest
+    labelled point (XSDC, Jones, Roulet and Harchaoui, section 5).
+
+    "auto" chooses the kind and the penalty (from `PENALTIES`) with the lowest leave-one-out mean squared error at the
+    labelled points. Ties go to "labelled" and to the largest penalty. If some cluster has a single labelled point,
+    "auto" chooses "nearest".
+
+    "nearest" is better if labelled points are too few to span all directions of the features; "labelled" is better if
+    clusters overlap, so that the label of the nearest labelled point is often wrong. If features were trained on the
+    same labels, both errors are too low, so they are only compared with each other.
+
+    Args:
+        features: (N, D).
+        labels: (N,) 0..K-1, -1 for unknown; each label occurs.
+        clusters: K.
+        kind: kind of the classifier, or "auto".
+        penalty: penalty of the regression; "auto" chooses its own unless some cluster has a single labelled point.
+    """
+    every = torch.from_numpy(labels).to(features.device)
+    labelled, others = features[every >= 0], features[every < 0]
+    targets = torch.nn.functional.one_hot(every[every >= 0], clusters).to(torch.float64)
+    if kind == "auto" and lone_labels(targets):
+        kind = "nearest"
+    if kind == "auto" and not len(others):
+        penalty = best_penalty(labelled, targets)
+    if kind == "labelled" or len(labelled) < 2 or not len(others):  # leave-one-out needs two labelled points
+        return penalty, ridge(labelled, targets, penalty)
+    search = NearestNeighbors(n_neighbors=2, algorithm="brute").fit(labelled.cpu().numpy())
+    indices = search.kneighbors(others.cpu().numpy(), return_distance=False)
+    nearest = torch.from_numpy(indices).to(features.device)
+    points, full = torch.cat([labelled, others]), torch.cat([targets, targets[nearest[:, 0]]])
+    if kind == "nearest":
+        return penalty, ridge(points, full, penalty)
+    alone = left_out_error(labelled, targets, PENALTIES)
+    both = left_out_error(points, full, PENALTIES, nearest)
+    if float(alone.min()) <= float(both.min()):
+        penalty = float(PENALTIES[int(alone.argmin())])
+        return penalty, ridge(labelled, targets, penalty)
+    penalty = float(PENALTIES[int(both.argmin())])
+    return penalty, ridge(points, full, penalty)
 
 
 class _System(NamedTuple):

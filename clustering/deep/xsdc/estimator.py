@@ -16,8 +16,14 @@ from torch import Tensor
 
 from clustering.constraints import Constraints, broken_links, check_room, constraints, size_bounds
 from clustering.deep.xsdc.assignments import constrained_labels
-from clustering.deep.xsdc.discriminative import Ridge, feature_scale, normalised_features, ridge, ridge_objective
-from clustering.deep.xsdc.final_classifier import final_classifier, rounded_labels
+from clustering.deep.xsdc.discriminative import (
+    Ridge,
+    feature_scale,
+    final_classifier,
+    normalised_features,
+    ridge,
+    ridge_objective,
+)
 from clustering.deep.xsdc.networks import network_of, side_of
 from clustering.deep.xsdc.training import (
     UNLABELLED_PENALTY,
@@ -27,6 +33,7 @@ from clustering.deep.xsdc.training import (
     Solver,
     kept,
     raw_features,
+    rounded_labels,
     train,
 )
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y

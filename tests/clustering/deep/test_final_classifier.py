@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clustering.deep.xsdc.discriminative import left_out_error, ridge
-from clustering.deep.xsdc.final_classifier import final_classifier
+from clustering.deep.xsdc.discriminative import final_classifier, left_out_error, ridge
 
 
 def draw(seed: int, points: int, labelled: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
