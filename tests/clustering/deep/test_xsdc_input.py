@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from clustering.deep import XSDC
 from clustering.foundation.errors import InputError
+from clustering.methods import arranged
 from tests.clustering.deep.test_xsdc import blobs, small
 
 
@@ -70,3 +71,10 @@ def test_a_setting_of_the_solver_that_is_not_there_is_named() -> None:
     X, _ = blobs()
     with pytest.raises(InputError, match=r"setting of solver .*bath_size.*did you mean 'batch_size'"):
         XSDC(3, solver={"bath_size": 10}).fit(X)
+
+
+def test_settings_of_the_solver_are_set_by_their_names() -> None:
+    model = XSDC(3, solver={"copies": 4})
+    assert arranged(model, {"steps": 3, "decay": 0.1}) == {"steps": 3, "solver": {"copies": 4, "decay": 0.1}}
+    assert arranged(model, {"copies": 1}) == {"solver": None}
+    assert arranged(XSDC, {"batch_size": 7}) == {"solver": {"batch_size": 7}}
