@@ -2,6 +2,7 @@
 copies of images, which share the cluster of the original."""
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -25,6 +26,10 @@ _SHIFT = 0.08
 """Maximum shift along each axis, as a share of the side."""
 _ERASED = 0.35
 """Longest side of the erased rectangle, as a share of the side of the image."""
+
+
+_PUT_OFF = 8
+"""Number of linked sets that did not fit into a batch after which the batch counts as full."""
 
 
 class Batch(NamedTuple):
@@ -60,8 +65,7 @@ def batches(
       part of it. They are a few less than there is room for where sets do not go in evenly.
     - Others: `size`, or what is left of 2 `size`.
 
-    Labelled points and others are traversed repeatedly in random order; a batch may continue into the next round.
-    Linked points that do not all go in are drawn anew for each batch.
+    Each kind is traversed repeatedly in random order; a batch may continue into the next round.
 
     Args:
         known: labels and links of all N points.
@@ -142,24 +146,42 @@ def _linked_points(
     members = np.split(points[np.argsort(places, kind="stable")], np.cumsum(counts)[:-1])
     apart = known.apart[names][:, names]  # labelled points are in the batch anyway
     component = connected_components(apart, directed=False)[1]
-    sizes = np.bincount(component, weights=np.minimum(counts, limit))
+    sizes = np.bincount(component, weights=np.minimum(counts, limit)).astype(int)
+    among = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
+    queue: deque[int] = deque()
     while True:
-        chosen, left, order, seen = [points[:0]], room, generator.permutation(len(names)), set[int]()
-        graph, position = apart[order][:, order], np.argsort(order)
-        for start in order.tolist():
-            party = int(component[start])
-            if party in seen or (sizes[party] > left and (sizes[party] <= room or left < 2)):
+        chosen, put_off, left, tried, rounds = [points[:0]], list[int](), room, 0, 0
+        inside = np.zeros(len(names), dtype=bool)
+        while left and tried < _PUT_OFF:
+            if not queue:
+                rounds += 1
+                if rounds > 1:  # of which all are in the batch, or do not fit
+                    break
+                order = generator.permutation(len(names))
+                queue.extend(order.tolist())
+                visited, graph, position = np.zeros(len(names), dtype=bool), apart[order][:, order], np.argsort(order)
+            start = queue.popleft()
+            if visited[start]:
                 continue
-            seen.add(party)  # of which the first ones are near each other, so that each has a partner before it
-            near = order[breadth_first_order(graph, position[start], directed=False, return_predecessors=False)]
-            for group in near.tolist():
+            party = int(component[start])
+            fits = sizes[party] <= left or (sizes[party] > room and left > 1)
+            if inside[start] or not fits:
+                put_off.append(start)
+                tried += not inside[start]
+                continue
+            sets = among[party]
+            if sizes[party] > left:  # near the first ones, so that each has a partner before it
+                sets = order[breadth_first_order(graph, position[start], directed=False, return_predecessors=False)]
+            for group in sets[~inside[sets]].tolist():
                 part = members[group]
                 if len(part) > min(limit, left):
                     part = generator.permutation(part)[: min(limit, left)]
                 chosen.append(part)
+                inside[group] = visited[group] = True
                 left -= len(part)
                 if not left:
                     break
+        queue.extendleft(reversed(put_off))
         yield np.concatenate(chosen)
 
 
