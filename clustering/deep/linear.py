@@ -183,18 +183,15 @@ class SoftmaxClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clust
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """(n,) most probable cluster of each row of X (n, D)."""
-        labels: NDArray[np.int64] = self._of_rows(X).argmax(1).cpu().numpy()
-        return labels
+        return np.asarray(self._of_rows(X).argmax(1).cpu().numpy())
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
         """(n, K) cluster probabilities."""
-        probabilities: NDArray[Any] = self._of_rows(X).exp().cpu().numpy()
-        return probabilities
+        return np.asarray(self._of_rows(X).exp().cpu().numpy())
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
         """(n, K) log-probabilities, a space in which clusters are well separated."""
-        scores: NDArray[Any] = self._of_rows(X).cpu().numpy()
-        return scores
+        return np.asarray(self._of_rows(X).cpu().numpy())
 
     def _train(self, standard: Tensor, prior: Tensor, known: Clamp | None) -> Tensor:
         """(T, K, D + 1) weights and, last, biases of all starts, by Adam with a learning rate that decays to 0.

@@ -127,8 +127,7 @@ class TURTLE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """(n,) most probable cluster of each row of X (n, D)."""
-        labels: NDArray[np.int64] = self.predict_proba(X).argmax(axis=1)
-        return labels
+        return np.asarray(self.predict_proba(X).argmax(axis=1))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
         """(n, K) cluster probabilities, the mean over the encoders."""
@@ -137,8 +136,7 @@ class TURTLE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         weights = self._parts(torch.from_numpy(self.coef_).to(parts[0]))
         biases = torch.from_numpy(self.intercept_).to(parts[0])
         each = [torch.softmax(x @ w.T + b, dim=1) for x, w, b in zip(parts, weights, biases, strict=True)]
-        probabilities: NDArray[Any] = torch.stack(each).mean(dim=0).cpu().numpy()
-        return probabilities
+        return np.asarray(torch.stack(each).mean(dim=0).cpu().numpy())
 
     def score(self, X: ArrayLike, y: Any = None) -> float:
         """How well linear classifiers of each encoder predict the clusters of points that they have not seen: the mean

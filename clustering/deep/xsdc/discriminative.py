@@ -215,15 +215,12 @@ def final_classifier(
     indices = search.kneighbors(others.cpu().numpy(), return_distance=False)
     nearest = torch.from_numpy(indices).to(features.device)
     points, full = torch.cat([labelled, others]), torch.cat([targets, targets[nearest[:, 0]]])
-    if kind == "nearest":
-        return penalty, ridge(points, full, penalty)
-    alone = left_out_error(labelled, targets, PENALTIES)
-    both = left_out_error(points, full, PENALTIES, nearest)
-    if float(alone.min()) <= float(both.min()):
-        penalty = float(PENALTIES[int(alone.argmin())])
-        return penalty, ridge(labelled, targets, penalty)
-    penalty = float(PENALTIES[int(both.argmin())])
-    return penalty, ridge(points, full, penalty)
+    if kind == "auto":
+        alone = left_out_error(labelled, targets, PENALTIES)
+        both = left_out_error(points, full, PENALTIES, nearest)
+        kind, errors = ("labelled", alone) if float(alone.min()) <= float(both.min()) else ("nearest", both)
+        penalty = float(PENALTIES[int(errors.argmin())])
+    return penalty, ridge(labelled, targets, penalty) if kind == "labelled" else ridge(points, full, penalty)
 
 
 class _System(NamedTuple):

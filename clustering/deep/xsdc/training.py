@@ -125,7 +125,7 @@ class BatchStep(NamedTuple):
     Attributes:
         objective: F of the batch. For known labels, F is the loss of a regression including the penalty, and >= 0. For
             a computed M, F may be negative, since M may be indefinite and differ from Y Y^T for every Y.
-        residual: number of points by which a cluster size violates its bounds after balancing; 0 if M is known.
+        residual: number of points by which a cluster size violates its bounds; 0 if nothing is balanced.
         points: (n,) indices of the points of the batch; copies have the index of their point.
         features: (n, D) normalised features, without gradients.
         equivalence: (n, n) M; None if all labels are known.
