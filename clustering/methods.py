@@ -6,11 +6,11 @@ A method is an estimator with the scikit-learn interface: it takes parameters by
 
 import ast
 import inspect
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import mismatch, validate_signature
+from clustering.foundation.parameters import grouped_parameters, mismatch, validate_signature
 from clustering.foundation.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -43,19 +43,6 @@ KNOWLEDGE = {  # parameter of fit: description, config key, methods that have it
     "coarse_labels": ("coarse labels", "coarse", "xsdc"),
 }
 
-_WRITTEN = (type(None), bool, int, float, str, tuple, list)
-
-
-def parameters(kind: Any, decided: Collection[str] = DECIDED) -> dict[str, Any]:
-    """Parameters of an estimator class that belong to the method, with their defaults, if these can be serialised.
-
-    Args:
-        kind: the estimator class.
-        decided: parameters that do not belong to the method.
-    """
-    defaults = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
-    return {name: value for name, value in defaults.items() if name not in decided and isinstance(value, _WRITTEN)}
-
 
 def configured(kind: Any, values: Mapping[str, Any]) -> Any:
     """The estimator with these parameters, checked against their annotations if it has any.
@@ -75,9 +62,27 @@ def configured(kind: Any, values: Mapping[str, Any]) -> Any:
         hints = get_type_hints(kind.__init__, include_extras=True)
     except NameError:  # annotations with names imported for type checkers only
         return kind(**values)
-    built = kind(**{name: _converted(value, hints.get(name)) for name, value in values.items()})
+    built = kind(**arranged(kind, {name: _converted(value, hints.get(name)) for name, value in values.items()}))
     validate_signature(built)
     return built
+
+
+def arranged(estimator: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """These parameters as arguments of the class: those that are settings in one of its parameters, such as `solver` of
+    XSDC, replace the settings in it.
+
+    Args:
+        estimator: an estimator, or its class, whose defaults are then replaced.
+        values: parameters and such settings by name.
+    """
+    found = dict(values)
+    for name, group in grouped_parameters(estimator if isinstance(estimator, type) else type(estimator)).items():
+        changed = {field: found.pop(field) for field in group.__annotations__ if field in found}
+        if changed:
+            held = getattr(estimator, name)
+            settings = dict(vars(held) if isinstance(held, group) else held or {}) | changed
+            found[name] = {key: value for key, value in settings.items() if value != getattr(group, key)} or None
+    return found
 
 
 def _converted(value: Any, hint: Any) -> Any:

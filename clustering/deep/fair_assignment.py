@@ -3,6 +3,8 @@
 Newton's method without regard to the structure of the problem is included for comparison.
 """
 
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal, Self
 
@@ -20,7 +22,7 @@ from clustering.deep.fair_pseudo_labels import (
     exact_pseudo_labels,
     fair_objective,
 )
-from clustering.deep.prior import checked_prior
+from clustering.deep.settings import checked_prior
 from clustering.estimator_input import check_no_dates
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
@@ -80,19 +82,16 @@ class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
         prior = checked_prior(self.prior, self.n_clusters).to(scores)
         log_p, weight = torch.log_softmax(scores, dim=1), self.fairness_weight
+        solve, tolerance, steps = SOLVERS[self.solver], self.tolerance, self.max_iter
         if self.solver == "em":
-            steps = em_steps(log_p, weight, prior, self.tolerance, self.max_iter)
-            if steps is None:
+            if (enough := em_steps(log_p, weight, prior, tolerance, steps)) is None:
                 raise InputError(
-                    f"FairAssignment: {self.max_iter} steps of EM end more than {self.tolerance:g} above the "
-                    "minimum; raise max_iter or tolerance, or set solver to exact"
+                    f"FairAssignment: {steps} steps of EM end more than {tolerance:g} above the minimum; raise "
+                    "max_iter or tolerance, or set solver to exact"
                 )
-            watch = Stopwatch()
-            solution = em_pseudo_labels(log_p, weight, prior, tolerance=0, max_iterations=steps)
-        else:
-            solve = exact_pseudo_labels if self.solver == "exact" else newton_pseudo_labels
-            watch = Stopwatch()
-            solution = solve(log_p, weight, prior, tolerance=self.tolerance, max_iterations=self.max_iter)
+            tolerance, steps = 0.0, enough
+        watch = Stopwatch()
+        solution = solve(log_p, weight, prior, tolerance=tolerance, max_iterations=steps)
         self.seconds_ = Seconds(0.0, 0.0, watch.lap())
         self.assignments_ = solution.labels.numpy()
         self.labels_ = self.assignments_.argmax(1)
@@ -107,25 +106,18 @@ def em_steps(log_p: Tensor, fairness: float, prior: Tensor, tolerance: float, ma
 
     Found by bisection, since no step raises the objective.
     """
+    least = float(fair_objective(exact_pseudo_labels(log_p, fairness, prior).labels, log_p, fairness, prior))
 
-    def value(y: Tensor) -> float:
-        return float(fair_objective(y, log_p, fairness, prior))
-
-    least = value(exact_pseudo_labels(log_p, fairness, prior).labels)
-
-    def above(steps: int) -> bool:
+    def near(steps: int) -> bool:
         labels = em_pseudo_labels(log_p, fairness, prior, tolerance=0, max_iterations=steps).labels
-        return value(labels) - least > tolerance * (1 + fairness)
+        return float(fair_objective(labels, log_p, fairness, prior)) - least <= tolerance * (1 + fairness)
 
-    low, high = 0, 1
-    while above(high):
+    high = 1
+    while not near(high):
         if high == max_steps:
             return None
-        low, high = high, min(2 * high, max_steps)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if above(middle) else (low, middle)
-    return high
+        high = min(2 * high, max_steps)
+    return bisect_left(range(high), True, lo=high // 2 + 1, key=near)
 
 
 def newton_pseudo_labels(
@@ -173,3 +165,10 @@ def newton_pseudo_labels(
         y = y + length * step
     converged = torch.tensor(decrement / 2 <= tolerance * (1 + fairness))
     return PseudoLabels(y, torch.tensor(steps), converged)
+
+
+SOLVERS: dict[str, Callable[..., PseudoLabels]] = {
+    "em": em_pseudo_labels,
+    "exact": exact_pseudo_labels,
+    "newton": newton_pseudo_labels,
+}

@@ -37,7 +37,7 @@ def fair_objective(
     labels: Tensor, log_probabilities: Tensor, fairness: float, prior: Tensor, known: Clamp | None = None
 ) -> Tensor:
     """(…) objective of the labels (…, N, K); for the arguments see `em_pseudo_labels`."""
-    problem = _Problem.of(log_probabilities, prior, known)
+    problem = _Problem.of(log_probabilities, fairness, prior, known)
     y = labels.mT.reshape(problem.predictions.shape)
     misfit = torch.where(problem.unknown > 0, -problem.predictions * y.log(), 0).sum((1, 2))
     divergence = (problem.prior * (problem.prior / y.mean(2, keepdim=True)).log()).sum((1, 2))
@@ -72,11 +72,11 @@ def em_pseudo_labels(
     Returns:
         The labels of each problem after its own last step; a step is a few passes over N K numbers.
     """
-    problem = _Problem.of(log_probabilities, prior, known)
+    problem = _Problem.of(log_probabilities, fairness, prior, known)
     p, y = problem.predictions, problem.predictions
     steps = torch.zeros(len(p), dtype=torch.int64, device=p.device)
     active = torch.full_like(steps, fairness > 0, dtype=torch.bool)
-    pull = problem.share * fairness * problem.prior
+    pull = problem.share * problem.ceiling
     for _ in range(max_iterations):
         if not active.any():
             break
@@ -114,22 +114,22 @@ def exact_pseudo_labels(
     Returns:
         The labels; a step costs N K^2 multiply-adds and about thirty passes over N K numbers.
     """
-    problem = _Problem.of(log_probabilities.double(), prior, known)
-    y = problem.predictions
+    problem = _Problem.of(log_probabilities.double(), fairness, prior, known)
+    y, proportions = problem.predictions, problem.predictions.mean(2, keepdim=True)
     steps = torch.zeros(len(y), dtype=torch.int64, device=y.device)
     left = (problem.share[:, 0, 0] > 0) & (fairness > 0)
-    first = _Dual(problem, fairness).first()
+    first = (problem.prior / ((proportions + problem.ceiling) / (1 + fairness))).log()
     for floors, max_steps in (((FLOOR,), min(_EASY, max_iterations)), (_FLOORS, max_iterations)):
         log_ratios, hard = first, left
         for floor in floors:
             if not hard.any():
                 break
             threshold = (tolerance if floor == FLOOR else max(tolerance, _ROUGH)) * (1 + fairness)
-            climb = _climb(_Dual(problem.floored(floor), fairness), log_ratios, hard, threshold, max_steps)
-            log_ratios, steps, left = climb.point.log_ratios, steps + climb.steps, climb.left
+            point, taken, left = _climb(problem.floored(floor), log_ratios, hard, threshold, max_steps)
+            log_ratios, steps = point.log_ratios, steps + taken
         if hard.any():
-            y = torch.where(problem.unknown * hard[:, None, None] > 0, climb.point.labels, y)
-    return problem.found(y, steps, ~left)._replace(labels=problem.shaped(y).to(log_probabilities.dtype))
+            y = torch.where(problem.unknown * hard[:, None, None] > 0, point.labels, y)
+    return problem.found(y.to(log_probabilities.dtype), steps, ~left)
 
 
 _EASY = 8
@@ -151,51 +151,6 @@ _ROW_STEPS = 60
 """Maximum number of steps for the secular equation of a row, which converge quadratically from any start."""
 
 
-class _Problem(NamedTuple):
-    """B problems with classes before points, since sums over long rows are much faster than over short ones.
-
-    Attributes:
-        predictions: (B, K, N) p, at least `FLOOR`; one-hot in known rows.
-        unknown: (B, 1, N) 1 for rows with unknown class, else 0.
-        share: (B, 1, 1) share of unknown rows, the factor by which a change of their mean changes ybar.
-        prior: (B, K, 1) u.
-        shape: shape of the result.
-    """
-
-    predictions: Tensor
-    unknown: Tensor
-    share: Tensor
-    prior: Tensor
-    shape: torch.Size
-
-    @classmethod
-    def of(cls, log_probabilities: Tensor, prior: Tensor, known: Clamp | None) -> "_Problem":
-        shape = log_probabilities.shape
-        points, classes = shape[-2:]
-        p = log_probabilities.mT.exp().reshape(-1, classes, points).clamp_min(FLOOR)
-        p = p / p.sum(1, keepdim=True)
-        u = prior.to(p).expand(*shape[:-2], classes).reshape(-1, classes, 1)
-        unknown = torch.ones_like(p[:, :1])
-        if known is not None:
-            mask, labels = (part.expand(shape[:-1]).reshape(-1, 1, points) for part in known)
-            one_hot = labels == torch.arange(classes, device=p.device)[:, None]
-            p, unknown = torch.where(mask, one_hot.to(p.dtype), p), (~mask).to(p.dtype)
-        return cls(p, unknown, unknown.mean(2, keepdim=True), u, shape)
-
-    def floored(self, floor: float) -> "_Problem":
-        """The same problem with predictions floored at this value."""
-        p = self.predictions.clamp_min(floor)
-        return self._replace(predictions=torch.where(self.unknown > 0, p / p.sum(1, keepdim=True), self.predictions))
-
-    def shaped(self, y: Tensor) -> Tensor:
-        """Labels (B, K, N) in the shape (…, N, K)."""
-        return y.mT.reshape(self.shape)
-
-    def found(self, y: Tensor, iterations: Tensor, converged: Tensor) -> PseudoLabels:
-        batch = self.shape[:-2]
-        return PseudoLabels(self.shaped(y), iterations.reshape(batch), converged.reshape(batch))
-
-
 class _Point(NamedTuple):
     """A point at which the dual is evaluated.
 
@@ -212,30 +167,55 @@ class _Point(NamedTuple):
     slope: Tensor
 
 
-class _Climb(NamedTuple):
-    """Results of B maximisations, (B,) their steps, and (B,) bool whether they did not converge."""
+class _Problem(NamedTuple):
+    """B problems with classes before points, since sums over long rows are much faster than over short ones.
 
-    point: _Point
-    steps: Tensor
-    left: Tensor
+    The dual of a problem is mean_i min_y (<p_i, -log y> - <w, y>) + lambda <u, log ratio>, up to constants and a term
+    for the known rows, with w = share * lambda * ratio.
 
+    Attributes:
+        predictions: (B, K, N) p, at least `FLOOR`; one-hot in known rows.
+        unknown: (B, 1, N) 1 for rows with unknown class, else 0.
+        share: (B, 1, 1) share of unknown rows, the factor by which a change of their mean changes ybar.
+        prior: (B, K, 1) u.
+        fairness: lambda.
+        shape: shape of the result.
+    """
 
-class _Dual(NamedTuple):
-    """The dual mean_i min_y (<p_i, -log y> - <w, y>) + lambda <u, log ratio>, up to constants and a term for the known
-    rows, with w = share * lambda * ratio."""
-
-    problem: _Problem
+    predictions: Tensor
+    unknown: Tensor
+    share: Tensor
+    prior: Tensor
     fairness: float
+    shape: torch.Size
+
+    @classmethod
+    def of(cls, log_probabilities: Tensor, fairness: float, prior: Tensor, known: Clamp | None) -> "_Problem":
+        shape = log_probabilities.shape
+        points, classes = shape[-2:]
+        p = log_probabilities.mT.exp().reshape(-1, classes, points).clamp_min(FLOOR)
+        p = p / p.sum(1, keepdim=True)
+        u = prior.to(p).expand(*shape[:-2], classes).reshape(-1, classes, 1)
+        unknown = torch.ones_like(p[:, :1])
+        if known is not None:
+            mask, labels = (part.expand(shape[:-1]).reshape(-1, 1, points) for part in known)
+            one_hot = labels == torch.arange(classes, device=p.device)[:, None]
+            p, unknown = torch.where(mask, one_hot.to(p.dtype), p), (~mask).to(p.dtype)
+        return cls(p, unknown, unknown.mean(2, keepdim=True), u, fairness, shape)
+
+    def found(self, y: Tensor, iterations: Tensor, converged: Tensor) -> PseudoLabels:
+        batch = self.shape[:-2]
+        return PseudoLabels(y.mT.reshape(self.shape), iterations.reshape(batch), converged.reshape(batch))
+
+    def floored(self, floor: float) -> "_Problem":
+        """The same problem with predictions floored at this value."""
+        p = self.predictions.clamp_min(floor)
+        return self._replace(predictions=torch.where(self.unknown > 0, p / p.sum(1, keepdim=True), self.predictions))
 
     @property
     def ceiling(self) -> Tensor:
         """(B, K, 1) lambda u."""
-        return self.fairness * self.problem.prior
-
-    def first(self) -> Tensor:
-        """(B, K, 1) initial log ratios, from proportions between those of the predictions and the prior."""
-        proportions = (self.problem.predictions.mean(2, keepdim=True) + self.ceiling) / (1 + self.fairness)
-        return (self.problem.prior / proportions).log()
+        return self.fairness * self.prior
 
     def at(self, log_ratios: Tensor, slack: Tensor | None = None) -> _Point:
         """Solve every row, 1 = sum_k p_k / (slack + e_k) with e_k = max w - w_k.
@@ -244,9 +224,8 @@ class _Dual(NamedTuple):
         the solution from below from any start. The solution is at least max_k (p_k - e_k), where a single term equals
         1.
         """
-        p, unknown = self.problem.predictions, self.problem.unknown
-        highest = log_ratios.amax(1, keepdim=True)
-        e = self.problem.share * self.fairness * highest.exp() * -(log_ratios - highest).expm1()
+        p, highest = self.predictions, log_ratios.amax(1, keepdim=True)
+        e = self.share * self.fairness * highest.exp() * -(log_ratios - highest).expm1()
         lowest = (p - e).amax(1, keepdim=True).clamp_min(0.1 * FLOOR)  # known rows may have no root
         slack = lowest if slack is None else torch.maximum(slack, lowest)
         for _ in range(_ROW_STEPS):
@@ -254,11 +233,11 @@ class _Dual(NamedTuple):
             total = y.sum(1, keepdim=True)
             excess = total - 1
             slack = torch.maximum(slack + total * excess / (y / (slack + e)).sum(1, keepdim=True), lowest)
-            if not bool((excess * unknown).abs().amax() > 1e-8):  # the last step squares this error
+            if not bool((excess * self.unknown).abs().amax() > 1e-8):  # the last step squares this error
                 break
         y = p / (slack + e)
         y = y / y.sum(1, keepdim=True)
-        proportions = torch.where(unknown > 0, y, p).mean(2, keepdim=True)
+        proportions = torch.where(self.unknown > 0, y, p).mean(2, keepdim=True)
         return _Point(log_ratios, y, slack, self.ceiling - self.fairness * log_ratios.exp() * proportions)
 
     def gap(self, point: _Point) -> Tensor:
@@ -276,38 +255,40 @@ class _Dual(NamedTuple):
         Laplacian of the graph that joins classes by the points for which they compete, and is written as such to avoid
         cancellation.
         """
-        problem = self.problem
-        q = point.labels.square() / problem.predictions.clamp_min(FLOOR) * problem.unknown
+        q = point.labels.square() / self.predictions.clamp_min(FLOOR) * self.unknown
         total = q.sum(1, keepdim=True).clamp_min(FLOOR)
-        shared = torch.bmm(q / total, q.mT) / problem.unknown.sum(2, keepdim=True).clamp_min(1)
+        shared = torch.bmm(q / total, q.mT) / self.unknown.sum(2, keepdim=True).clamp_min(1)
         shared.diagonal(dim1=1, dim2=2).zero_()
-        w = problem.share * self.fairness * point.log_ratios.exp()
+        w = self.share * self.fairness * point.log_ratios.exp()
         curvature = w * (torch.diag_embed(shared.sum(2)) - shared) * w.mT
         curvature.diagonal(dim1=1, dim2=2).add_((self.ceiling - point.slope)[..., 0])
         step: Tensor = torch.linalg.solve_ex(curvature, point.slope).result
         return step
 
 
-def _climb(dual: _Dual, log_ratios: Tensor, left: Tensor, tolerance: float, max_iterations: int) -> _Climb:
-    """Maximise the dual until the gap is within the tolerance, each problem independently.
+def _climb(
+    problem: _Problem, log_ratios: Tensor, left: Tensor, tolerance: float, max_iterations: int
+) -> tuple[_Point, Tensor, Tensor]:
+    """Maximise the dual until the gap is within the tolerance, each problem independently; returns the last point, and
+    (B,) the numbers of steps and whether problems have not converged.
 
     A step after which the dual decreases steeply has overshot the maximum and is halved. Values are not compared,
     because their rounding would end the iteration too early.
     """
-    point, steps = dual.at(log_ratios), torch.zeros_like(left, dtype=torch.int64)
+    point, steps = problem.at(log_ratios), torch.zeros_like(left, dtype=torch.int64)
     for _ in range(max_iterations):
-        left = left & (dual.gap(point) > tolerance)
+        left = left & (problem.gap(point) > tolerance)
         if not left.any():
             break
-        step = dual.newton(point)
+        step = problem.newton(point)
         length = left[:, None, None] * (_FARTHEST / step.abs().amax(1, keepdim=True)).clamp_max(1)
         ascent = (point.slope * step).sum(1, keepdim=True)
         for _ in range(_HALVINGS):
-            trial = dual.at(point.log_ratios + length * step, point.slack)
+            trial = problem.at(point.log_ratios + length * step, point.slack)
             too_far = (length > 0) & ((trial.slope * step).sum(1, keepdim=True) < -0.5 * ascent)
             if not too_far.any():
                 break
             length = torch.where(too_far, 0.5 * length, length)
         point = _Point(*(torch.where(left[:, None, None], *pair) for pair in zip(trial, point, strict=True)))
         steps += left
-    return _Climb(point, steps, left)
+    return point, steps, left

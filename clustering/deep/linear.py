@@ -2,9 +2,9 @@
 
 import dataclasses
 import warnings
-from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from clustering.deep import OBJECTIVES, losses
 from clustering.deep.objectives import Entropy, Objective, Relabel, Solver
-from clustering.deep.prior import checked_prior
+from clustering.deep.settings import checked_prior
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
@@ -30,9 +30,32 @@ from clustering.starts import best_start, warn_of_empty
 
 
 @dataclass(eq=False, repr=False)
-class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A linear softmax trained on an objective of `clustering.deep`; subclasses choose the objective and its
-    parameters.
+class SoftmaxClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """A linear softmax fitted to the objective of a discriminative method, with the settings of its paper.
+
+    Parameters
+    ----------
+    n_clusters : number of clusters K; "auto" finds it (`clustering.number_of_clusters`), and warns if no number stands
+        out.
+    objective : a name in `clustering.deep.OBJECTIVES`, or "module:Class".
+    order : of the Renyi entropy, for "migd"; other objectives have none.
+    smoothing : for "labelled" and "labelled_reverse", the share of a label that is spread over all
+        classes; None smooths nothing. Other objectives have no smoothing.
+    margin_weight : gamma >= 0, weight of the squared norm of v without bias. Points are first divided by the root of
+        their mean squared distance from their mean, so that the effect of gamma does not depend on the scale of X; in
+        the units of X the weight is gamma times that mean squared distance. At 0 there is no minimum. Large weights
+        merge clusters that are small and far apart.
+    prior : (K,) expected relative sizes of the clusters, above 0. "balanced" expects equal sizes, which should be known
+        rather than hoped for: a wrong prior splits and merges clusters until their sizes match it.
+    pseudo_labels : whether pseudo-labels are made for each batch, or for all points once per epoch, as MIADM was
+        published.
+    init_norm : norm of the initial v. Above 1 the starts differ from the first step on, which helps to find thin
+        elongated clusters.
+    n_init : number of starts; the one with the lowest objective is kept.
+    max_iter, batch_size, learning_rate : number of Adam steps, points per step, and initial learning rate, which decays
+        to 0.
+    device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
+    random_state : seed or generator of the initialisations and batches.
 
     Attributes
     ----------
@@ -51,7 +74,10 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     n_clusters: Annotated[int, AtLeast(1)] | Literal["auto"] = 8
     _: KW_ONLY
-    margin_weight: Annotated[float, AtLeast(0)] = 3e-4
+    objective: str = "sela"
+    order: Annotated[float, Above(0)] = 1.0
+    smoothing: Annotated[float, Within(0, 1)] | None = None
+    margin_weight: Annotated[float, AtLeast(0)] = 1e-3
     prior: str | ArrayLike = "balanced"
     pseudo_labels: Relabel = "batch"
     init_norm: Annotated[float, Above(0)] = 0.1
@@ -62,9 +88,18 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     device: Device = "cpu"
     random_state: Any = None
 
-    @abstractmethod
     def network_objective(self) -> Objective:
         """The objective on which the softmax, or a network in front of it, is trained."""
+        kind = OBJECTIVES.load(self.objective)
+        if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+            raise InputError(f"objective {self.objective!r} must name a dataclass, like those of clustering.deep")
+        objective = kind()
+        changes = {} if self.order == 1 else {"order": self.order}
+        changes |= {} if self.smoothing is None else {"smoothing": self.smoothing}
+        for name, value in changes.items():
+            if not hasattr(objective, name):
+                raise InputError(f"{name}={value:g}: objective {self.objective!r} has no {name}; remove it")
+        return cast(Objective, dataclasses.replace(objective, **changes))
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None) -> Self:
@@ -111,11 +146,8 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         labels = self._log_probabilities(points).argmax(1)
         if known is not None:
             labels = torch.where(known[0], known[1], labels)
-        self.labels_, order = numbered(self, labels.cpu().numpy(), partial_labels)
+        order = set_clusters(self, labels.cpu().numpy(), partial_labels)
         self.coef_, self.intercept_ = self.coef_[order], self.intercept_[order]
-        self.cluster_sizes_ = np.bincount(self.labels_, minlength=self.n_clusters_)
-        self.n_empty_ = int((self.cluster_sizes_ == 0).sum())
-        warn_of_empty(self.n_empty_, self.n_clusters_, stacklevel=3)
         self._n_features_out = self.n_clusters_
         return self
 
@@ -130,7 +162,7 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             InputError: labels or views are missing, or the objective has no prior.
         """
         objective = self.network_objective()
-        name = getattr(self, "objective", "entropy")
+        name = self.objective
         if getattr(objective, "needs_labels", False) and not known:
             raise InputError(
                 f"objective {name!r} learns from known labels only; pass partial labels, or choose another"
@@ -151,24 +183,18 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """(n,) most probable cluster of each row of X (n, D)."""
-        labels: NDArray[np.int64] = self._of_rows(X).argmax(1).cpu().numpy()
-        return labels
+        return np.asarray(self._of_rows(X).argmax(1).cpu().numpy())
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
         """(n, K) cluster probabilities."""
-        probabilities: NDArray[Any] = self._of_rows(X).exp().cpu().numpy()
-        return probabilities
+        return np.asarray(self._of_rows(X).exp().cpu().numpy())
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
         """(n, K) log-probabilities, a space in which clusters are well separated."""
-        scores: NDArray[Any] = self._of_rows(X).cpu().numpy()
-        return scores
+        return np.asarray(self._of_rows(X).cpu().numpy())
 
     def _train(self, standard: Tensor, prior: Tensor, known: Clamp | None) -> Tensor:
         """(T, K, D + 1) weights and, last, biases of all starts, by Adam with a learning rate that decays to 0.
-
-        Every start has its own stream, so that its result does not depend on the others. An incomplete last batch of a
-        pass over the points is dropped.
 
         Args:
             standard: (N, D) points, centred, with mean squared norm 1.
@@ -176,30 +202,20 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
             known: (mask (N,), labels (N,)) of points with known cluster.
         """
         seed, starts, objective = seed_of(self.random_state), self.n_init, self.network_objective()
-        count, features = standard.shape
-        weights = standard.new_zeros(starts, self.n_clusters_, features + 1)
-        deviation = self.init_norm / (self.n_clusters_ * features) ** 0.5
-        for start in range(starts):
-            generator = torch.Generator().manual_seed(stream_key(seed, "linear heads", "start", start))
-            drawn = torch.randn(self.n_clusters_, features, generator=generator, dtype=torch.float64)
-            weights[start, :, :-1] = (deviation * drawn).to(weights)
-        weights.requires_grad_()
+        deviation = self.init_norm / (self.n_clusters_ * standard.shape[1]) ** 0.5
+        weights = drawn_heads(standard, starts, self.n_clusters_, deviation, seed, "linear heads")
         adam = torch.optim.Adam([weights], lr=self.learning_rate)
 
         def of_starts(chosen: Any = slice(None)) -> Clamp | None:
             return None if known is None else (known[0][chosen].expand(starts, -1), known[1][chosen].expand(starts, -1))
 
-        size = min(self.batch_size, count)
-        in_a_pass = count // size
-        for step in range(self.max_iter):
-            if step % in_a_pass == 0:
-                generator = torch.Generator().manual_seed(stream_key(seed, "linear heads", "order", step))
-                order = torch.randperm(count, generator=generator).to(standard.device)
-                if self.pseudo_labels == "epoch":
-                    log_p = log_probabilities(standard, weights.detach())
-                    targets_of_all = objective.targets(log_p, prior, of_starts())
-            chosen = order[step % in_a_pass * size :][:size]
+        for step, (chosen, first) in enumerate(
+            drawn_batches(standard, self.batch_size, self.max_iter, seed, "linear heads")
+        ):
             batch = standard[chosen]
+            if first and self.pseudo_labels == "epoch":
+                log_p = log_probabilities(standard, weights.detach())
+                targets_of_all = objective.targets(log_p, prior, of_starts())
             if self.pseudo_labels == "epoch":
                 targets = None if targets_of_all is None else targets_of_all[:, chosen]
             else:
@@ -233,7 +249,7 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
 
 @dataclass(eq=False, repr=False)
-class EntropyClustering(LinearSoftmax):
+class EntropyClustering(SoftmaxClustering):
     """Discriminative entropy clustering by self-labelling (Zhang and Boykov, eq. 42), with labels of some or no points.
 
     Fits a linear softmax p of the features to pseudo-labels y that are close to its predictions and whose mean is close
@@ -247,77 +263,60 @@ class EntropyClustering(LinearSoftmax):
 
     Parameters
     ----------
-    n_clusters : number of clusters K; "auto" finds it (`clustering.number_of_clusters`), and warns if no number stands
-        out.
     fairness_weight : lambda >= 0. At the paper's value of 100 the cluster sizes match the prior almost exactly in every
         batch.
-    margin_weight : gamma >= 0, weight of the squared norm of v without bias. Points are first divided by the root of
-        their mean squared distance from their mean, so that the effect of gamma does not depend on the scale of X; in
-        the units of X the weight is gamma times that mean squared distance. At 0 there is no minimum. Large weights
-        merge clusters that are small and far apart.
-    prior : (K,) expected relative sizes of the clusters, above 0. "balanced" expects equal sizes, which should be known
-        rather than hoped for: a wrong prior splits and merges clusters until their sizes match it.
     solver : solver of the pseudo-labels, see `clustering.deep.objectives.Entropy`.
-    pseudo_labels : whether pseudo-labels are made for each batch, or for all points once per epoch.
-    init_norm : norm of the initial v. Above 1 the starts differ from the first step on, which helps to find thin
-        elongated clusters.
-    n_init : number of starts; the one with the lowest objective is kept.
-    max_iter, batch_size, learning_rate : number of Adam steps, points per step, and initial learning rate, which decays
-        to 0.
-    device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
-    random_state : seed or generator of the initialisations and batches.
 
-    For the fitted attributes see `LinearSoftmax`.
+    The other parameters and the fitted attributes are those of `SoftmaxClustering`, without objective, order and
+    smoothing; margin_weight is 3e-4 by default.
     """
 
     _: KW_ONLY
+    objective: ClassVar[str] = "entropy"  # type: ignore[misc]
+    order: ClassVar[float] = 1.0  # type: ignore[misc]
+    smoothing: ClassVar[None] = None  # type: ignore[misc]
+    margin_weight: Annotated[float, AtLeast(0)] = 3e-4
     fairness_weight: Annotated[float, AtLeast(0)] = 100.0
     solver: Solver = "em"
 
     def network_objective(self) -> Entropy:
-        """See `LinearSoftmax`."""
+        """See `SoftmaxClustering`."""
         return Entropy(fairness=self.fairness_weight, solver=self.solver)
 
 
-@dataclass(eq=False, repr=False)
-class SoftmaxClustering(LinearSoftmax):
-    """A linear softmax fitted to the objective of a discriminative method, with the settings of its paper.
+def set_clusters(estimator: Any, labels: NDArray[np.int64], known: ArrayLike | None = None) -> NDArray[np.int64]:
+    """Set labels_, cluster_sizes_ and n_empty_ of an estimator from labels (N,), with a warning of empty clusters;
+    returns for each cluster the old number (K,), see `numbered`."""
+    estimator.labels_, order = numbered(estimator, labels, known)
+    estimator.cluster_sizes_ = np.bincount(estimator.labels_, minlength=len(order))
+    estimator.n_empty_ = int((estimator.cluster_sizes_ == 0).sum())
+    warn_of_empty(estimator.n_empty_, len(order), stacklevel=4)
+    return order
 
-    Parameters
-    ----------
-    n_clusters : number of clusters K; "auto" finds it (`clustering.number_of_clusters`), and warns if no number stands
-        out.
-    objective : "sela", "migd", "miadm", "imsat", "iic", "labelled", "labelled_reverse", "labelled_absolute" or
-        "entropy", see `clustering.deep.OBJECTIVES`; "iic" needs a network, since it compares several views of a point.
-    order : order of the Renyi entropy in "migd"; 1 is the Shannon entropy, and large orders approach -log max p. Other
-        objectives have no order.
-    smoothing : label smoothing of "labelled" and "labelled_reverse", the share of a label that is spread over all
-        classes; None smooths nothing. Other objectives have no smoothing.
-    margin_weight, prior, pseudo_labels, init_norm, n_init, max_iter, batch_size, learning_rate, device, random_state :
-        as in `EntropyClustering`. MIADM as published makes
-        pseudo-labels once per epoch.
 
-    For the fitted attributes see `LinearSoftmax`.
-    """
+def drawn_heads(
+    points: Tensor, starts: int, clusters: int, deviation: float, seed: int, name: str, *place: int
+) -> Tensor:
+    """(T, K, D + 1) first weights and, last, biases 0 of linear heads of points (N, D). Every start has its own stream,
+    so that its result does not depend on the others."""
+    weights = points.new_zeros(starts, clusters, points.shape[1] + 1)
+    for start in range(starts):
+        generator = torch.Generator().manual_seed(stream_key(seed, name, "start", start, *place))
+        drawn = torch.randn(clusters, points.shape[1], generator=generator, dtype=torch.float64)
+        weights[start, :, :-1] = (deviation * drawn).to(weights)
+    return weights.requires_grad_()
 
-    _: KW_ONLY
-    objective: str = "sela"
-    order: Annotated[float, Above(0)] = 1.0
-    smoothing: Annotated[float, Within(0, 1)] | None = None
-    margin_weight: Annotated[float, AtLeast(0)] = 1e-3
 
-    def network_objective(self) -> Objective:
-        """See `LinearSoftmax`."""
-        kind = OBJECTIVES.load(self.objective)
-        if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
-            raise InputError(f"objective {self.objective!r} must name a dataclass, like those of clustering.deep")
-        objective = kind()
-        changes = {} if self.order == 1 else {"order": self.order}
-        changes |= {} if self.smoothing is None else {"smoothing": self.smoothing}
-        for name, value in changes.items():
-            if not hasattr(objective, name):
-                raise InputError(f"{name}={value:g}: objective {self.objective!r} has no {name}; remove it")
-        return cast(Objective, dataclasses.replace(objective, **changes))
+def drawn_batches(points: Tensor, size: int, steps: int, seed: int, name: str) -> Iterator[tuple[Tensor, bool]]:
+    """Indices of the points (N, …) of each step, and whether it is the first of a pass over them, whose order is drawn
+    anew. An incomplete last batch of a pass is dropped."""
+    size = min(size, len(points))
+    in_a_pass = len(points) // size
+    for step in range(steps):
+        if step % in_a_pass == 0:
+            generator = torch.Generator().manual_seed(stream_key(seed, name, "order", step))
+            order = torch.randperm(len(points), generator=generator).to(points.device)
+        yield order[step % in_a_pass * size :][:size], step % in_a_pass == 0
 
 
 def log_probabilities(points: Tensor, weights: Tensor) -> Tensor:

@@ -95,14 +95,14 @@ class Classifier(nn.Module):
 def features(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:
     """(N, D) features of unmodified points, on the CPU."""
     model.to(device).eval()
-    with torch.no_grad():
-        return torch.cat(
-            [model.backbone(prepare(part.to(device))).float().cpu() for part in torch.split(points, chunk)]
-        )
+    return _of_parts(model.backbone, points, prepare, device, chunk)
 
 
 def predictions(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:
     """(N, K) log-probabilities of unmodified points, on the CPU."""
-    model.to(device).eval()
+    return _of_parts(model.to(device).eval(), points, prepare, device, chunk)
+
+
+def _of_parts(network: nn.Module, points: Tensor, prepare: Prepare, device: torch.device, chunk: int) -> Tensor:
     with torch.no_grad():
-        return torch.cat([model(prepare(part.to(device))).cpu() for part in torch.split(points, chunk)])
+        return torch.cat([network(prepare(part.to(device))).float().cpu() for part in torch.split(points, chunk)])

@@ -9,7 +9,7 @@ which is the unmodified points, and of the pseudo-labels of the first.
 
 import warnings
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Protocol
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
@@ -62,11 +62,16 @@ class Objective(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Method:
-    """A loss that is a value of its own, the error of the rows with known class, and the disagreement of views."""
+    """A loss that is a value of its own, the error of the rows with known class, and the disagreement of views.
+
+    Attributes:
+        agreement: weight of the symmetric divergence between views.
+    """
 
     takes_prior: ClassVar[bool] = True
-    agreement: float
+    agreement: Annotated[float, AtLeast(0)] = 1.0
 
     def __post_init__(self) -> None:
         validate(self)
@@ -97,7 +102,6 @@ class Entropy(_Method):
             points with certainty instead of a share of many, and the loss is weighted by the predictions.
         tolerance: for em, largest change of a label in the last step.
         gap: for exact, largest distance of the objective from its minimum, as a share of 1 + fairness.
-        agreement: weight of the symmetric divergence between views.
 
     Warns:
         ConvergenceWarning: em or exact stopped above the tolerance.
@@ -107,17 +111,16 @@ class Entropy(_Method):
     solver: Solver = "em"
     tolerance: Annotated[float, Above(0)] = 1e-2
     gap: Annotated[float, Above(0)] = 1e-5
-    agreement: Annotated[float, AtLeast(0)] = 1.0
 
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor:
         em = self.solver == "em"
-        solve, tolerance = (em_pseudo_labels, self.tolerance) if em else (exact_pseudo_labels, self.gap)
-        solution = solve(log_p, self.fairness, prior, known=known, tolerance=tolerance)
+        solve, name = (em_pseudo_labels, "tolerance") if em else (exact_pseudo_labels, "gap")
+        solution = solve(log_p, self.fairness, prior, known=known, tolerance=getattr(self, name))
         if not bool(solution.converged.all()):  # the message is the same for all batches
             warnings.warn(
-                f"pseudo-labels of a batch by {self.solver} did not converge to within "
-                f"{'tolerance' if em else 'gap'} ({tolerance:g}) in the maximum number of steps; the training "
-                f"continues with them; raise {'tolerance' if em else 'gap'}",
+                f"pseudo-labels of a batch by {self.solver} did not converge to within {name} "
+                f"({getattr(self, name):g}) in the maximum number of steps; the training continues with them; raise "
+                f"{name}",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -136,12 +139,10 @@ class MutualInformation(_Method):
     Attributes:
         fairness: weight of KL(pbar || u), which is log K - H(pbar) for a uniform prior.
         order: order of the Renyi entropy; 1 is the Shannon entropy.
-        agreement: weight of the symmetric divergence between views.
     """
 
     fairness: Annotated[float, AtLeast(0)] = 1.0
     order: Annotated[float, Above(0)] = 1.0
-    agreement: Annotated[float, AtLeast(0)] = 1.0
 
     def _value(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None) -> Tensor:
         spread = losses.tolerant_fairness(views[0].exp().mean(-2), prior)
@@ -162,14 +163,13 @@ class IMSAT(_Method):
 
     weight: Annotated[float, AtLeast(0)] = 1.0
     marginal: Annotated[float, AtLeast(0)] = 4.0
-    agreement: ClassVar[float] = 1.0  # type: ignore[misc]
 
     def _value(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None) -> Tensor:
-        return self.weight * MutualInformation(fairness=self.marginal)._value(views, None, prior, known)
+        return self.weight * MutualInformation(fairness=self.marginal)._value(views, targets, prior, known)
 
 
 @dataclass(frozen=True)
-class IIC(_Method):
+class IIC:
     """Invariant information clustering (Ji et al. 2019): mutual information between the classes of a point and of its
     views.
 
@@ -178,6 +178,9 @@ class IIC(_Method):
 
     takes_prior: ClassVar[bool] = False
     needs_views: ClassVar[bool] = True
+
+    def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> None:
+        """IIC has no pseudo-labels."""
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         others = views[1:]
@@ -193,13 +196,11 @@ class SeLa(_Method):
         sharpness: factor of the log-probabilities in the transport; 25 in the public code.
         rounding: "hard", one-hot labels as in the paper, or "soft", the transport plan.
         tolerance: largest error of a class size, as a share of all points.
-        agreement: weight of the symmetric divergence between views.
     """
 
     sharpness: Annotated[float, Above(0)] = 25.0
     rounding: Literal["hard", "soft"] = "hard"
     tolerance: Annotated[float, Above(0)] = 1e-2
-    agreement: Annotated[float, AtLeast(0)] = 1.0
 
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor:
         rows, columns = torch.ones_like(log_p[..., 0]), prior.expand(*log_p.shape[:-2], -1) * log_p.shape[-2]
@@ -221,23 +222,15 @@ class MIADM(_Method):
     Attributes:
         marginal, conditional: weights of the terms of the pseudo-labels.
         corrections: number of steps from the closed form towards a stationary point.
-        agreement: weight of the symmetric divergence between views.
     """
 
     marginal: Annotated[float, AtLeast(0)] = 1.0
     conditional: Annotated[float, AtLeast(0)] = 1.0
     corrections: Annotated[int, AtLeast(0)] = 0
-    agreement: Annotated[float, AtLeast(0)] = 1.0
 
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor:
-        return adm(
-            log_p,
-            marginal=self.marginal,
-            conditional=self.conditional,
-            prior=prior,
-            known=known,
-            corrections=self.corrections,
-        )
+        fields: Any = {name: getattr(self, name) for name in ("marginal", "conditional", "corrections")}
+        return adm(log_p, prior=prior, known=known, **fields)
 
 
 @dataclass(frozen=True)
@@ -246,15 +239,10 @@ class LabelledAbsolute(_Method):
     for the benefit of the other points.
 
     Wrong labels do not change its minimiser if they are spread evenly over the classes (Ghosh, Kumar and Sastry 2017).
-
-    Attributes:
-        agreement: weight of the symmetric divergence between views.
     """
 
     takes_prior: ClassVar[bool] = False
     needs_labels: ClassVar[bool] = True
-
-    agreement: Annotated[float, AtLeast(0)] = 1.0
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         value = 0 * views[0].sum((-2, -1))  # keeps a gradient for batches without known classes

@@ -18,8 +18,7 @@ from torch.utils.data import DataLoader
 from clustering.deep import losses
 from clustering.deep.networks import Classifier, Prepare, predictions
 from clustering.deep.objectives import Objective, Relabel
-from clustering.deep.prior import checked_prior
-from clustering.deep.settings import Augment, DeepTraining
+from clustering.deep.settings import Augment, DeepTraining, checked_prior
 from clustering.estimator_input import known_clusters
 from clustering.files.torch_files import resumable
 from clustering.foundation.errors import InputError

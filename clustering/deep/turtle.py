@@ -14,14 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.nn.functional import pad
 
+from clustering.deep.linear import drawn_batches, drawn_heads, set_clusters
 from clustering.estimator_input import Device, checked_rows
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, validate_signature
-from clustering.foundation.streams import seed_of, stream_key
+from clustering.foundation.streams import seed_of
 from clustering.foundation.timing import Seconds, Stopwatch
-from clustering.numbering import numbered
-from clustering.starts import best_start, cluster_sizes, warn_of_empty
+from clustering.starts import best_start, cluster_sizes
 
 _NORM = 10.0
 """Root mean squared norm to which the centred points of each encoder are scaled, about that of CLIP's features, for
@@ -115,23 +115,19 @@ class TURTLE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
         hard = labels.argmax(dim=2).cpu()
         best = best_start(objectives, cluster_sizes(hard, self.n_clusters), points.dtype)
-        self.labels_, order = numbered(self, hard[best].numpy())
+        order = set_clusters(self, hard[best].numpy())
         weights = [head[best][:, :-1] / scale for head, scale in zip(heads, scales, strict=True)]
         biases = [h[best][:, -1] - w @ mean for h, w, mean in zip(heads, weights, means, strict=True)]
         self.coef_ = torch.cat(weights, dim=1).cpu().numpy()[order]
         self.intercept_ = torch.stack(biases).cpu().numpy()[:, order]
         self.objective_, self.start_objectives_ = float(objectives[best]), objectives.numpy()
         self.n_iter_ = self.max_iter
-        self.cluster_sizes_ = np.bincount(self.labels_, minlength=self.n_clusters)
-        self.n_empty_ = int((self.cluster_sizes_ == 0).sum())
-        warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=3)
         self.seconds_ = Seconds(0.0, 0.0, watch.lap())
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """(n,) most probable cluster of each row of X (n, D)."""
-        labels: NDArray[np.int64] = self.predict_proba(X).argmax(axis=1)
-        return labels
+        return np.asarray(self.predict_proba(X).argmax(axis=1))
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
         """(n, K) cluster probabilities, the mean over the encoders."""
@@ -140,8 +136,7 @@ class TURTLE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         weights = self._parts(torch.from_numpy(self.coef_).to(parts[0]))
         biases = torch.from_numpy(self.intercept_).to(parts[0])
         each = [torch.softmax(x @ w.T + b, dim=1) for x, w, b in zip(parts, weights, biases, strict=True)]
-        probabilities: NDArray[Any] = torch.stack(each).mean(dim=0).cpu().numpy()
-        return probabilities
+        return np.asarray(torch.stack(each).mean(dim=0).cpu().numpy())
 
     def score(self, X: ArrayLike, y: Any = None) -> float:
         """How well linear classifiers of each encoder predict the clusters of points that they have not seen: the mean
@@ -180,22 +175,15 @@ class TURTLE(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             standard: (N, D_b + 1) points of each encoder, centred and scaled, and a column of ones.
         """
-        seed, count, device = seed_of(self.random_state), len(standard[0]), standard[0].device
-        heads = []
-        for block, rows in enumerate(standard):
-            weights = rows.new_zeros(self.n_init, self.n_clusters, rows.shape[1])
-            for start in range(self.n_init):  # each start has its own stream, so that it does not depend on the others
-                generator = torch.Generator().manual_seed(stream_key(seed, "turtle", "start", start, block))
-                drawn = torch.randn(weights[0, :, :-1].shape, generator=generator, dtype=torch.float64)
-                weights[start, :, :-1] = (_DEVIATION * drawn / (rows.shape[1] - 1) ** 0.5).to(weights)
-            heads.append(weights.requires_grad_())
+        seed = seed_of(self.random_state)
+        heads = [
+            drawn_heads(
+                rows[:, :-1], self.n_init, self.n_clusters, _DEVIATION / (rows.shape[1] - 1) ** 0.5, seed, "turtle", b
+            )
+            for b, rows in enumerate(standard)
+        ]
         adam = torch.optim.Adam(heads, lr=self.learning_rate)
-        size = min(self.batch_size, count)
-        for step in range(self.max_iter):
-            if step % (count // size) == 0:
-                generator = torch.Generator().manual_seed(stream_key(seed, "turtle", "order", step))
-                order = torch.randperm(count, generator=generator).to(device)
-            chosen = order[step % (count // size) * size :][:size]
+        for chosen, _ in drawn_batches(standard[0], self.batch_size, self.max_iter, seed, "turtle"):
             adam.zero_grad()
             with torch.enable_grad():
                 objectives, _ = self._objectives([rows[chosen] for rows in standard], heads)

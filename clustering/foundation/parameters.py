@@ -99,6 +99,22 @@ def validate_signature(estimator: Any) -> None:
             raise InputError(f"{type(estimator).__name__}: {name} must be {problem}, not {value!r}")
 
 
+def grouped_parameters(kind: type) -> dict[str, type]:
+    """Parameters of an estimator that hold several settings, such as `solver` of XSDC, and the dataclass that its
+    annotation names for them."""
+    try:
+        hints = typing.get_type_hints(kind.__init__, include_extras=True)  # type: ignore[misc]
+    except NameError:  # annotations with names imported for type checkers only
+        return {}
+    parts = {name: typing.get_args(hint) for name, hint in hints.items()}
+    return {
+        name: part
+        for name, found in parts.items()
+        for part in found
+        if dataclasses.is_dataclass(part) and isinstance(part, type)
+    }
+
+
 def mismatch(value: Any, annotation: Any, largest: float = LARGEST) -> str | None:
     """Description of the values that `annotation` allows if `value` is not one of them, else None.
 

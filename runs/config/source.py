@@ -1,8 +1,9 @@
 """Classes of plug-ins as the settings see them: fields with annotation, default and a line of the docstring each.
 
-The fields of a dataclass count, or those parameters of an estimator's `__init__` that have a plain default. A class of
-this project is read from its source, since importing it takes seconds: its fields and the signature of its `__init__`
-are compiled without its methods and without torch.
+The fields of a dataclass count, or those parameters of an estimator's `__init__` that have a plain default, and the
+fields of a dataclass that a parameter groups, such as `solver` of XSDC. A class of this project is read from its
+source, since importing it takes seconds: its fields and the signature of its `__init__` are compiled without its
+methods and without torch.
 """
 
 import ast
@@ -20,6 +21,8 @@ import typing
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, Union
+
+from clustering.foundation.parameters import grouped_parameters
 
 PROJECT = ("clustering", "fairness", "fsl", "runs")
 REQUIRED = "???"  # in place of a value that the user must give, as in OmegaConf
@@ -44,9 +47,15 @@ def describe(kind: type, decided: tuple[str, ...] | None = None) -> Described:
         plain = {name: value for name, value in found.items() if isinstance(value, SIMPLE)}
         defaults = {name: freeze(value) for name, value in plain.items() if name not in decided}
     try:
-        written = typing.get_type_hints(kind if decided is None else kind.__init__, include_extras=True)  # type: ignore[misc]
+        place: Any = kind if decided is None else kind.__init__  # type: ignore[misc]
+        written = typing.get_type_hints(place, include_extras=True)
     except NameError:  # annotations with names imported for type checkers only
         written = {}
+    for parameter, group in grouped_parameters(kind).items() if decided is not None else ():
+        defaults.pop(parameter)
+        inner = describe(group)
+        defaults |= inner.defaults
+        written |= inner.hints
     hints = {name: _hint(written.get(name, Any), value) for name, value in defaults.items()}
     return Described(hints, defaults, _documented(kind, tuple(defaults)), first_sentence(kind.__doc__ or ""))
 

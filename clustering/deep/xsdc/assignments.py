@@ -4,9 +4,6 @@ Pseudo-labels are the method's own; labels of deep clustering (Caron, Bojanowski
 eigenvectors are those with which the paper compares balancing.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -17,7 +14,6 @@ from torch import Tensor
 from clustering.constraints import Constraints, Known
 from clustering.deep.xsdc.discriminative import best_penalty, ridge
 from clustering.foundation.errors import InputError
-from clustering.foundation.streams import stream
 from clustering.graphs.spectrum import leading_eigenvectors
 
 Array = NDArray[np.float64]
@@ -51,9 +47,9 @@ def by_pseudo_labels(features: Tensor, known: Constraints, clusters: int) -> Ten
         known: labels and links of these points; a cluster without labelled points receives no points.
         clusters: K.
     """
-    labelled = torch.from_numpy(known.labels >= 0).to(features.device)
-    labels = torch.from_numpy(known.labels).to(features.device)[labelled]
-    targets = torch.nn.functional.one_hot(labels, clusters).to(torch.float64)
+    every = torch.from_numpy(known.labels).to(features.device)
+    labelled = every >= 0
+    targets = torch.nn.functional.one_hot(every[labelled], clusters).to(torch.float64)
     scores = ridge(features[labelled], targets, best_penalty(features[labelled], targets)).scores(features)
     scores[:, targets.sum(0) == 0] = -torch.inf
     assigned = torch.from_numpy(constrained_labels(scores.cpu().numpy(), known)).to(features.device)
@@ -77,8 +73,8 @@ def by_eigenvectors(features: Tensor, known: Known, clusters: int) -> Tensor:
     Raises:
         InputError: D < K - 1.
     """
-    projected, least, rest = _eigenvectors(features, clusters)
-    M = least * projected @ projected.T + rest / len(features)
+    rows = _eigenvectors(features, clusters)
+    M = rows @ rows.T
     return torch.where(known.mask, known.values.to(M), M)
 
 
@@ -101,13 +97,11 @@ def eigenvector_labels(features: Tensor, clusters: int, generator: np.random.Gen
             f"K-means on eigenvectors finds {clusters} clusters among at least {clusters} points of a batch, not "
             f"{len(features)}; raise batch_size, or give more points"
         )
-    projected, least, rest = _eigenvectors(features, clusters)
-    constant = projected.new_full((len(projected), 1), (rest / len(projected)) ** 0.5)
-    return unit_kmeans(torch.cat([constant, least**0.5 * projected], dim=1).cpu().numpy(), clusters, generator)
+    return unit_kmeans(_eigenvectors(features, clusters).cpu().numpy(), clusters, generator)
 
 
-def _eigenvectors(features: Tensor, clusters: int) -> tuple[Tensor, float, float]:
-    """Eigenvectors (n, K - 1) of the relaxation without the constant one, their eigenvalue, and that of the constant.
+def _eigenvectors(features: Tensor, clusters: int) -> Tensor:
+    """(n, K) eigenvectors of the relaxation, each multiplied by the square root of its eigenvalue; the constant first.
 
     Raises:
         InputError: D < K - 1.
@@ -123,43 +117,28 @@ def _eigenvectors(features: Tensor, clusters: int) -> tuple[Tensor, float, float
     last = min(clusters - 1, points - 1)
     projected = centred @ vectors[:, dimensions - last :] / values[dimensions - last :].clamp_min(1e-300).sqrt()
     least = min(_LEAST, 1 / clusters) * points
-    return projected, least, points - (clusters - 1) * least
+    constant = projected.new_full((points, 1), ((points - (clusters - 1) * least) / points) ** 0.5)
+    return torch.cat([constant, least**0.5 * projected], dim=1)
 
 
-@dataclass
-class DeepClustering:
-    """Clusters of all points during a training (XSDC, Jones, Roulet and Harchaoui, section 5).
+def drawn_by_cluster(
+    points: NDArray[np.int64], labels: NDArray[np.int64], count: int, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """(count,) of these points, without repetition. All clusters have the same chance at the first draw; that of a
+    cluster falls as its points are drawn.
 
-    Attributes:
-        clusters: number of clusters of K-means, which may exceed the number of clusters K that are asked for.
-        steps: number of steps from one K-means to the next.
-        seed: seed of the starts and of the batches, together with the step.
-        labels: (N,) cluster of each point at the last K-means; None before the first.
+    Each point waits for an exponential time with the rate 1 / (size of its cluster), and the first ones are drawn.
+
+    Args:
+        points: (n,) indices.
+        labels: (N,) clusters of all points.
+        count: number of points; all of them if there are no more.
+        generator: random generator of the times.
     """
-
-    clusters: int
-    steps: int
-    seed: int
-    labels: NDArray[np.int64] | None = field(default=None, repr=False)
-
-    def at(self, step: int, features: Callable[[], Tensor]) -> NDArray[np.int64]:
-        """(N,) labels for a step, counted from 1. K-means is run on `features()` at the first one and every `steps`."""
-        if self.labels is None or (step - 1) % self.steps == 0:
-            self.labels = deep_labels(features(), self.clusters, stream(self.seed, "deep clustering", step), starts=1)
-        return self.labels
-
-    def drawn(self, points: NDArray[np.int64], count: int, step: int) -> NDArray[np.int64]:
-        """(count,) of these points, without repetition. All clusters have the same chance at the first draw; that of
-        a cluster falls as its points are drawn.
-
-        Each point waits for an exponential time with the rate 1 / (size of its cluster), and the first ones are drawn.
-        """
-        if count >= len(points) or self.labels is None:
-            return points
-        labels = self.labels[points]
-        sizes = np.bincount(labels)[labels]
-        times = stream(self.seed, "deep batches", step).exponential(size=len(points)) * sizes
-        return points[np.argsort(times)[:count]]
+    if count >= len(points):
+        return points
+    sizes = np.bincount(labels[points])[labels[points]]
+    return points[np.argsort(generator.exponential(size=len(points)) * sizes)[:count]]
 
 
 def deep_labels(

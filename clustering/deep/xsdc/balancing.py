@@ -2,9 +2,10 @@
 
     min_M <M, A> + nu sum_ij (M log(M / M0) - M + M0),    M_ij = m_ij where known,    low <= row and column sums <= high
 
-over n x n matrices M >= 0, relaxed equivalence matrices; the sum of a row is the size of that point's cluster (XSDC,
-Jones, Roulet and Harchaoui, eq. 5 with the coefficient 1 of <M, A> that their Algorithm 1 solves, where the print has
-1/2). The unknown entries of the solution are u_i M0 exp(-A_ij / nu) v_j. Rows and columns are scaled alternately.
+over n x n matrices M >= 0, relaxed equivalence matrices, with nu the median |A_ij|; the sum of a row is the size of
+that point's cluster (XSDC, Jones, Roulet and Harchaoui, eq. 5 with the coefficient 1 of <M, A> that their Algorithm 1
+solves, where the print has 1/2). The unknown entries of the solution are u_i M0 exp(-A_ij / nu) v_j. Rows and columns
+are scaled alternately.
 """
 
 import math
@@ -24,92 +25,87 @@ def balance(
     low: float,
     high: float,
     *,
-    temperature: float | None = None,
     reference: float | None = None,
     rounds: int = 10,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, float]:
     """Balance a matrix, where known entries are not scaled but subtracted from the bounds of their row.
 
     This has the same fixed point as Algorithm 1 of the paper, and gets closer to it per round. Memory: a few n x n
-    arrays. Time: `rounds` passes over one of them. Results do not depend on the rest of the batch.
+    arrays. Time: `rounds` passes over one of them.
 
     Args:
-        dissimilarity: (…, n, n) A, from `clustering.deep.xsdc.discriminative`.
-        known: (…, n, n) bool, symmetric.
-        values: (…, n, n) m >= 0, read where known.
+        dissimilarity: (n, n) A, from `clustering.deep.xsdc.discriminative`.
+        known: (n, n) bool, symmetric.
+        values: (n, n) m >= 0, read where known.
         low: minimum number of points in a cluster, n_min >= 0.
         high: maximum number of points in a cluster, n_max >= n_min.
-        temperature: nu > 0; None uses the median |A_ij|.
         reference: M0 > 0; None uses the mean of the bounds divided by n, which is 1 / K for low = high = n / K. It has
             no effect if low = high.
         rounds: number of rounds of scaling; 10 in the paper.
 
     Returns:
-        (…, n, n) M, with exact known entries, and column sums within the bounds, symmetric only at convergence; and (…)
-        the largest number of points by which a row sum violates the bounds.
+        (n, n) M, with exact known entries, and column sums within the bounds, symmetric only at convergence; and the
+        largest number of points by which a row sum violates the bounds.
 
     Known entries must not exceed the bounds, see `clustering.constraints.size_bounds`.
     """
-    A, points = dissimilarity.detach(), dissimilarity.shape[-1]
-    known = known.expand(A.shape)
+    A, points = dissimilarity, len(dissimilarity)
     fixed = torch.where(known, values.to(A.dtype), 0.0)
-    nu = _median(A.abs().flatten(-2)) if temperature is None else A.new_full(A.shape[:-2], temperature)
-    nu = nu.clamp_min(_SMALLEST_TEMPERATURE)
+    nu = max(_median(A.abs().flatten()), _SMALLEST_TEMPERATURE)
     reference = (low + high) / (2 * points) if reference is None else reference
-    logits = (A / -nu[..., None, None]).add_(math.log(reference)).masked_fill_(known, -torch.inf)
-    rows, columns = fixed.sum(-1), fixed.sum(-2)
-    limits = [((low - part).clamp_min(0), (high - part).clamp_min(0)) for part in (rows, columns)]
-    M = _scaled(logits, limits[0], limits[1], rounds)
-    M = (_scaled_in_logarithms(logits, limits[0], limits[1], rounds) if M is None else M) + fixed
-    sums = M.sum(-1)
-    residual = torch.maximum(low - sums, sums - high).clamp_min(0).amax(-1)
-    return M, residual
+    logits = (A / -nu).add_(math.log(reference)).masked_fill_(known, -torch.inf)
+    of_rows, of_columns = (
+        ((low - part).clamp_min(0), (high - part).clamp_min(0)) for part in (fixed.sum(1), fixed.sum(0))
+    )
+    M = _scaled(logits, of_rows, of_columns, rounds)
+    M = (_scaled_in_logarithms(logits, of_rows, of_columns, rounds) if M is None else M) + fixed
+    sums = M.sum(1)
+    return M, float(torch.maximum(low - sums, sums - high).clamp_min(0).amax())
 
 
-def _median(values: Tensor) -> Tensor:
-    """(…) of (…, m): the lower of the middle two of an even number, as torch has it and so the authors. On the CPU by
-    numpy, whose selection takes a fiftieth of the time of torch's."""
+def _median(values: Tensor) -> float:
+    """The lower of the middle two of an even number, as torch has it and so the authors. On the CPU by numpy, whose
+    selection takes a fiftieth of the time of torch's."""
     if values.device.type != "cpu":
-        return values.median(dim=-1).values
-    middle = (values.shape[-1] - 1) // 2
-    return torch.from_numpy(np.asarray(np.partition(values.numpy(), middle, axis=-1)[..., middle]))
+        return float(values.median())
+    middle = (len(values) - 1) // 2
+    return float(np.partition(values.numpy(), middle)[middle])
 
 
 _Limits = tuple[Tensor, Tensor]
-"""(…, n) lower and upper bounds on the sums of unknown entries."""
+"""(n,) lower and upper bounds on the sums of unknown entries."""
 
 
 def _scaled(logits: Tensor, rows: _Limits, columns: _Limits, rounds: int) -> Tensor | None:
-    """(…, n, n) u exp(logits) v after some rounds, from u = v = 1; None where that leaves the range of numbers."""
-    highest = logits.amax(-1, keepdim=True)
+    """(n, n) u exp(logits) v after some rounds, from u = v = 1; None where that leaves the range of numbers."""
+    highest = logits.amax(1, keepdim=True)
     highest = torch.where(highest.isfinite(), highest, 0.0)
     plan = (logits - highest).exp_()  # the largest entry of each row is one
     lowest_mass = torch.finfo(plan.dtype).tiny ** 0.3
-    open_rows, open_columns = plan.sum(-1) > 0, logits.amax(-2) > -torch.inf
-    peak = highest[..., 0].exp()
+    open_rows, open_columns = plan.sum(1) > 0, logits.amax(0) > -torch.inf
+    peak = highest[:, 0].exp()
     if not bool(((peak > lowest_mass) & (peak < 1 / lowest_mass)).all()):
         return None
-    u, v = plan.new_ones(plan.shape[:-1]), plan.new_ones(plan.shape[:-1])
+    v = plan.new_ones(len(plan))
     for _ in range(rounds):
-        mass = (plan @ v[..., None])[..., 0]
+        mass = plan @ v
         if bool((mass[open_rows] < lowest_mass).any()):
             return None
-        total = peak * mass
-        u = torch.where(open_rows, total.clamp(*rows) / mass, 0.0)
-        mass = (plan.mT @ u[..., None])[..., 0]
+        u = torch.where(open_rows, (peak * mass).clamp(*rows) / mass, 0.0)
+        mass = u @ plan
         if bool((mass[open_columns] < lowest_mass).any()):
             return None
         v = torch.where(open_columns, mass.clamp(*columns) / mass, 0.0)
-    return plan.mul_(u[..., :, None]).mul_(v[..., None, :])
+    return plan.mul_(u[:, None]).mul_(v)
 
 
 def _scaled_in_logarithms(logits: Tensor, rows: _Limits, columns: _Limits, rounds: int) -> Tensor:
     """The same, for numbers of any size, at an exponential for each of n^2 entries twice a round."""
-    log_u, log_v = logits.new_zeros(logits.shape[:-1]), logits.new_zeros(logits.shape[:-1])
+    log_u, log_v = logits.new_zeros(len(logits)), logits.new_zeros(len(logits))
     for _ in range(rounds):
-        log_u = _log_scale(torch.logsumexp(logits + log_v[..., None, :], dim=-1), rows)
-        log_v = _log_scale(torch.logsumexp(logits + log_u[..., :, None], dim=-2), columns)
-    return (logits + log_u[..., :, None] + log_v[..., None, :]).exp_()
+        log_u = _log_scale(torch.logsumexp(logits + log_v, dim=1), rows)
+        log_v = _log_scale(torch.logsumexp(logits + log_u[:, None], dim=0), columns)
+    return (logits + log_u[:, None] + log_v).exp_()
 
 
 def _log_scale(log_mass: Tensor, limits: _Limits) -> Tensor:

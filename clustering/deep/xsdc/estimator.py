@@ -15,22 +15,30 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from clustering.constraints import Constraints, broken_links, check_room, constraints, size_bounds
-from clustering.deep.xsdc.assignments import DeepClustering, constrained_labels
-from clustering.deep.xsdc.copies import Copies
+from clustering.deep.xsdc.assignments import constrained_labels
 from clustering.deep.xsdc.discriminative import (
     Ridge,
-    best_penalty,
     feature_scale,
+    final_classifier,
     normalised_features,
     ridge,
     ridge_objective,
 )
-from clustering.deep.xsdc.final_classifier import Kind, final_classifier, rounded_labels
 from clustering.deep.xsdc.networks import network_of, side_of
-from clustering.deep.xsdc.training import Assignment, Phase, Reversal, kept, train
+from clustering.deep.xsdc.training import (
+    UNLABELLED_PENALTY,
+    Assignment,
+    Phase,
+    Reversal,
+    Solver,
+    kept,
+    raw_features,
+    rounded_labels,
+    train,
+)
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.foundation.cores import shared_if_large
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.parameters import Above, AtLeast, Within, validate_signature
 from clustering.foundation.progress import Advance, Log, Observe
 from clustering.foundation.streams import seed_of, stream
@@ -38,9 +46,6 @@ from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import numbered
 from clustering.optimiser.simplex import project
 from clustering.starts import warn_of_empty
-
-_UNLABELLED_PENALTY = 0.1
-"""Penalty if no labels determine one. With a small penalty the features follow the initial M."""
 
 
 @dataclass(eq=False, repr=False)
@@ -73,18 +78,6 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     min_share, max_share : smallest and largest size of a cluster, as shares of a batch; None is 1 / K.
     supervised_steps : number of initial steps on labelled points only, taken if every cluster has labels.
     steps : number of steps on batches of all points.
-    step_size : step size of the network's own rule: along the sphere, almost an angle in radians ("linear", "lenet5",
-        "ckn_gm"); factor of the gradient ("kernel"); learning rate of Adam ("perceptron"). None uses `usual_step` of
-        the network: 0.1 for "linear", 0.5 for "lenet5", 1 for "ckn_gm", 2^-6 for "kernel" and 0.001 for "perceptron".
-    supervised_step_size : step size on labelled points only; None uses step_size.
-    decay : weight of the squared parameters, except of those on a sphere.
-    batch_size : maximum size of each half of a batch. One half holds labelled points, drawn class by class in
-        proportion, and linked points with their partners, which get the remaining places, at least half of them. The
-        other half holds points without labels or links.
-    copies : number of versions of each unlabelled point in a batch, the point itself and augmented copies that are
-        known to share its cluster; batch_size counts all of them. Rows must be square grey images, which are rotated,
-        scaled, shifted and partly erased. 1 makes no copies.
-    rounds : number of rounds of balancing.
     assignment : how M is found. "balancing" as in the paper; only this supports bounds. "pseudo_labels" by ridge
         regression on the labelled points, consistent with links; every cluster needs labels. Three more are the
         paper's comparisons, which insert known entries: "deep_clustering" by K-means on whitened features of all points
@@ -92,13 +85,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         K-means on these eigenvectors. "auto" is "pseudo_labels" if every cluster has labels and there are no bounds,
         otherwise "balancing"; steps with pseudo-labels after supervised ones are then undone if they lower the loss of
         a batch by less than 3 %.
-    deep_clusters : number of clusters of K-means for "deep_clustering"; None is n_clusters. The paper has K to 32 K.
-    deep_steps : number of steps from one K-means to the next for "deep_clustering".
-    schedule : "falling" decreases the step size on all points to 0 along half a cosine; "constant" as in the paper.
-    classifier : final classifier if every cluster has labels. "nearest" is fitted to all points, where unlabelled
-        points take the label of the nearest labelled point, as in the paper. "labelled" is fitted to labelled points
-        only. "auto" takes the one with the lower error on held-out labelled points, each with its own penalty of 2^-40
-        .. 1 ("nearest" if a cluster has a single label).
+    solver : settings of the steps and of the last classifier, a mapping such as {"batch_size": 512, "copies": 16}. For
+        its keys see `clustering.deep.xsdc.training.Solver`.
     device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
     random_state : seed or generator of the network and of the batches.
 
@@ -135,17 +123,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     max_share: Annotated[float, Within(0, 1)] | None = None
     supervised_steps: Annotated[int, AtLeast(0)] = 100
     steps: Annotated[int, AtLeast(0)] = 60
-    step_size: Annotated[float, Above(0)] | None = None
-    supervised_step_size: Annotated[float, Above(0)] | None = None
-    decay: Annotated[float, AtLeast(0)] = 0.0
-    batch_size: Annotated[int, AtLeast(2)] = 1024
-    copies: Annotated[int, AtLeast(1)] = 1
-    rounds: Annotated[int, AtLeast(1)] = 10
     assignment: Literal["auto"] | Assignment = "auto"
-    deep_clusters: Annotated[int, AtLeast(1)] | None = None
-    deep_steps: Annotated[int, AtLeast(1)] = 50
-    schedule: Literal["falling", "constant"] = "falling"
-    classifier: Literal["auto"] | Kind = "auto"
+    solver: Solver | Mapping[str, Any] | None = None
     device: Device = "cpu"
     random_state: Any = None
 
@@ -203,41 +182,25 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             bounds = size_bounds(known, K, self.min_share, self.max_share)
         watch = Stopwatch()
         seed = seed_of(self.random_state)
-        copies = self._copies(rows.shape[1], seed)
+        solver = self._solver(points, rows.shape[1])
         # Images are centred by a single grey value, as in the paper, which keeps a uniform border uniform.
-        single_value = self.representation in ("lenet5", "ckn_gm") or copies is not None
+        single_value = self.representation in ("lenet5", "ckn_gm") or solver.copies > 1
         self._centre = rows.mean() if single_value else rows.mean(dim=0)
         spread = (rows - self._centre).square().mean().sqrt()
         self._spread = torch.where(spread > 0, spread, 1.0)
         inputs = self._inputs(rows)
         self.network_ = network_of(self.representation, rows.shape[1], self.n_features).to(rows)
         self.network_.begin(inputs, stream(seed, "network"))
-        deep = self._deep(points, seed)
-        training = Reversal(self.network_, inputs, known, K, *bounds, self.rounds, assignment, copies, deep, seed)
+        training = Reversal(self.network_, inputs, known, K, bounds, assignment, self.penalty, solver, seed)
         seeding_seconds = watch.lap()
-        phases = self._phases(training)
-        trained = train(
-            training,
-            phases,
-            penalty=(lambda: self._penalty(training)) if self.penalty is None else float(self.penalty),
-            decay=self.decay,
-            batch_size=self.batch_size,
-            seed=seed,
-            folder=None if folder is None else Path(folder),
-            log=log,
-            observe=observe,
-            advance=advance,
-        )
+        phases, folder = self._phases(training), None if folder is None else Path(folder)
+        trained = train(training, phases, folder=folder, log=log, observe=observe, advance=advance)
         self.trace_, self.residuals_, self.eigengaps_ = trained.trace, trained.residuals, trained.eigengaps
         self.n_iter_, self.size_bounds_ = len(trained.trace), np.array(bounds)
-        self.steps_kept_ = True
-        if (
-            self.assignment == "auto"
-            and assignment == "pseudo_labels"
-            and sum(phase.steps > 0 for phase in phases) == 2
-        ):
-            batch = next(training.batches(self.batch_size, stream(seed, "kept"))).points
-            self.steps_kept_ = kept(training, trained.before, batch, lambda: self._penalty(training))
+        undoable = self.assignment == "auto" and assignment == "pseudo_labels"
+        batch = next(training.batches(stream(seed, "kept"))).points
+        both = sum(phase.steps > 0 for phase in phases) == 2
+        self.steps_kept_ = not (undoable and both) or kept(training, trained.before, batch)
         self._classify(training, stream(seed, "rounding"))
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
         broken = broken_links(known, self.labels_)
@@ -341,7 +304,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         """
         bounds = {"min_share": self.min_share, "max_share": self.max_share}
         set_bounds = {name: share for name, share in bounds.items() if share is not None}
-        labelled = self._all_labelled(known)
+        labelled = len(np.unique(known.labels[known.labels >= 0])) == self.n_clusters
         if self.assignment == "auto":
             return "pseudo_labels" if labelled and not set_bounds else "balancing"
         if self.assignment != "balancing":
@@ -357,61 +320,51 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             )
         return self.assignment
 
-    def _deep(self, points: int, seed: int) -> DeepClustering | None:
-        """The clusters of a training on so many points by deep clustering; None for another rule.
+    def _solver(self, points: int, columns: int) -> Solver:
+        """The settings of the steps, for so many points and columns.
 
         Raises:
-            InputError: `deep_clusters` is set for another rule, or exceeds the number of points.
+            InputError: a setting is unknown or invalid, or does not fit the other parameters or the points.
         """
-        clusters = self.n_clusters if self.deep_clusters is None else self.deep_clusters
-        if self.assignment == "deep_clustering":
-            if clusters > points:
-                raise InputError(f"deep_clusters={clusters} should be <= n_samples={points}")
-            return DeepClustering(clusters, self.deep_steps, seed)
-        if self.deep_clusters is not None:
+        given = vars(self.solver) if isinstance(self.solver, Solver) else self.solver or {}
+        for name in given:
+            if name not in Solver.__annotations__:
+                raise unknown("setting of solver", name, Solver.__annotations__)
+        solver = Solver(**given)
+        clusters = solver.deep_clusters
+        if clusters is not None and self.assignment != "deep_clustering":
             raise InputError(
                 f"deep_clusters={clusters} is for assignment=deep_clustering, not {self.assignment}; remove it"
             )
-        return None
-
-    def _copies(self, pixels: int, seed: int) -> Copies | None:
-        if self.copies == 1:
-            return None
-        if self.copies > self.batch_size:
-            raise InputError(f"XSDC: copies={self.copies} exceeds batch_size={self.batch_size}; raise batch_size")
-        return Copies(self.copies, side_of(pixels, f"copies={self.copies} requires", "set copies to 1"), seed)
+        if self.assignment == "deep_clustering" and (clusters or self.n_clusters) > points:
+            raise InputError(f"deep_clusters={clusters or self.n_clusters} should be <= n_samples={points}")
+        if solver.copies > solver.batch_size:
+            raise InputError(f"XSDC: copies={solver.copies} exceeds batch_size={solver.batch_size}; raise batch_size")
+        if solver.copies > 1:
+            side_of(columns, f"copies={solver.copies} requires", "set copies to 1")
+        return solver
 
     def _phases(self, training: Reversal) -> list[Phase]:
-        size = float(self.network_.usual_step) if self.step_size is None else self.step_size
-        first = size if self.supervised_step_size is None else self.supervised_step_size
+        solver = training.solver
+        size = solver.step_size or float(self.network_.usual_step)
         phases = []
         # Supervised steps on some of the clusters would learn features that ignore the others.
-        if self._all_labelled(training.known):
-            phases.append(Phase("supervised", self.supervised_steps, first))
-        if len(training.others):
-            phases.append(Phase("assigned", self.steps, size, self.schedule == "falling"))
+        if training.all_labelled:
+            phases.append(Phase("supervised", self.supervised_steps, solver.supervised_step_size or size))
+        if len(training.labelled) < len(training.inputs):
+            phases.append(Phase("assigned", self.steps, size, solver.schedule == "falling"))
         return phases
-
-    def _penalty(self, training: Reversal) -> float:
-        """The parameter `penalty`, or the largest of the penalties that are best on held-out labelled points."""
-        if self.penalty is not None:
-            return float(self.penalty)
-        points = training.labelled
-        if len(np.unique(training.known.labels[points])) < min(2, self.n_clusters) or len(points) < 2:
-            return _UNLABELLED_PENALTY
-        features = training.features(training.inputs[torch.from_numpy(points).to(training.inputs.device)])
-        return best_penalty(features, training.targets(points))
 
     def _classify(self, training: Reversal, generator: np.random.Generator) -> None:
         """Fit the final classifier and set the labels of all points."""
         known, labelled, K = training.known, training.labelled, self.n_clusters
-        raw = training.raw_features(training.inputs)
+        raw = raw_features(self.network_, training.inputs)
         self._n_features_out = raw.shape[1]
         self._scale = feature_scale(raw[labelled] if len(labelled) else raw)
         features = normalised_features(raw, self._scale)
-        self.penalty_ = self._penalty(training)
-        if self._all_labelled(known):
-            chosen = final_classifier(features, known.labels, K, self.classifier, self.penalty_)
+        self.penalty_ = training.weight()
+        if training.all_labelled:
+            chosen = final_classifier(features, known.labels, K, training.solver.classifier, self.penalty_)
             self.penalty_, self.classifier_ = chosen
         else:
             labels = torch.from_numpy(rounded_labels(training, features, self.penalty_, generator)).to(features.device)
@@ -422,11 +375,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.cluster_sizes_ = np.bincount(self.labels_, minlength=K)
         final = torch.nn.functional.one_hot(torch.from_numpy(self.labels_).to(features.device), K)
         self.objective_ = float(ridge_objective(features, final, self.penalty_))
-        self.criterion_ = float(ridge_objective(features, final, self.penalty or _UNLABELLED_PENALTY))
-
-    def _all_labelled(self, known: Constraints) -> bool:
-        """Whether every cluster has a labelled point."""
-        return len(np.unique(known.labels[known.labels >= 0])) == self.n_clusters
+        self.criterion_ = float(ridge_objective(features, final, self.penalty or UNLABELLED_PENALTY))
 
     def _inputs(self, rows: Tensor) -> Tensor:
         return (rows - self._centre.to(rows)) / self._spread.to(rows)
@@ -435,8 +384,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         check_is_fitted(self)
         rows = checked_rows(self, X, reset=False, device=self.device)
         inputs = self._inputs(rows).to(self._centre.dtype)
-        training = Reversal(self.network_.to(rows.device), inputs, constraints(0), self.n_clusters, 0, 1)
-        return training.features(inputs, self._scale.to(rows.device))
+        return normalised_features(raw_features(self.network_.to(rows.device), inputs), self._scale.to(rows.device))
 
     def _scores(self, X: ArrayLike) -> Tensor:
         features = self._features(X)

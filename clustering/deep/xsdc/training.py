@@ -5,41 +5,42 @@ takes a gradient step on F(Phi(V); M) with respect to the parameters V of the ne
 Harchaoui, Algorithms 2 and 3). If all labels are known, M is known, and the method is ridge classification with a
 learned representation; if no labels are known, the method is clustering.
 
-A training is a sequence of phases, with curves, and a state from which it can resume. It does not use Lightning: a
-batch combines labelled points, linked points with their partners and a sample of the other points, which data loaders
-do not support; each network defines its own optimiser; and M depends on the whole batch, so that a batch cannot be
-split between devices.
+This is a plain loop and not a Lightning module. With Lightning, a step on 100 labelled digits takes 2.6 ms instead of
+1.8, one on batches of 2 x 256 digits a tenth more than 10 ms, and one on large batches as long. Its import takes more
+than 2.4 s, and a whole fit of digits 1 to 3 s.
 """
 
 import dataclasses
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import pairwise_distances_argmin
 from torch import Tensor
+from torch.optim.lr_scheduler import LambdaLR
 
 from clustering.constraints import Constraints
 from clustering.deep.xsdc.assignments import (
-    DeepClustering,
     by_eigenvectors,
     by_labels,
     by_pseudo_labels,
     deep_labels,
+    drawn_by_cluster,
     eigenvector_labels,
     spectral_labels,
 )
 from clustering.deep.xsdc.balancing import balance
-from clustering.deep.xsdc.batches import Batch, batches, labelled_points
-from clustering.deep.xsdc.copies import Copies
+from clustering.deep.xsdc.batches import Batch, batches, labelled_points, with_copies
 from clustering.deep.xsdc.discriminative import (
+    best_penalty,
     discriminative_objective,
     dissimilarity,
     eigengap,
@@ -49,10 +50,11 @@ from clustering.deep.xsdc.discriminative import (
 from clustering.files.torch_files import resumable, save_state
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
+from clustering.foundation.parameters import Above, AtLeast, validate
 from clustering.foundation.progress import Advance, Log, Observe
 from clustering.foundation.streams import stream
 
-RECIPE = 4
+RECIPE = 5
 """Version of the training code, to be increased when a change leads to different weights or another state."""
 
 STATE = "last.ckpt"
@@ -62,18 +64,59 @@ _KEEP = 20
 _WATCH = 10
 """Number of steps between points of the training curves."""
 
-
 _GAIN = 0.03
 """Relative decrease of F that steps on pseudo-labels must achieve."""
 
-
-Assignment = Literal["balancing", "pseudo_labels", "deep_clustering", "eigenvectors", "eigenvectors_kmeans"]
-
-Kind = Literal["supervised", "assigned"]
-"""Steps on labelled points only, or on all points."""
+_ROUNDED = 2000
+"""Number of points whose M is rounded if labels are unknown; the memory of the eigendecomposition of M grows with its
+square."""
 
 _BLOCK = 1024
 """Number of inputs whose features are computed at a time."""
+
+UNLABELLED_PENALTY = 0.1
+"""Penalty if no labels determine one. With a small penalty the features follow the initial M."""
+
+Assignment = Literal["balancing", "pseudo_labels", "deep_clustering", "eigenvectors", "eigenvectors_kmeans"]
+
+
+@dataclass(frozen=True)
+class Solver:
+    """How XSDC takes its steps, and fits its last classifier.
+
+    Attributes:
+        step_size: step size of the network's own rule: along the sphere, almost an angle in radians ("linear",
+            "lenet5", "ckn_gm"); factor of the gradient ("kernel"); learning rate of Adam ("perceptron"). None uses
+            `usual_step` of the network: 0.1 for "linear", 0.5 for "ckn_gm", 1 for "kernel", 2^-6 for "lenet5" and 0.001
+            for "perceptron".
+        supervised_step_size: step size on labelled points only; None uses step_size.
+        schedule: "falling" decreases the step size on all points to 0 along half a cosine; "constant" as in the paper.
+        decay: weight of the squared parameters, except of those on a sphere.
+        batch_size: maximum size of each half of a batch: labelled and linked points, and points without labels or
+            links, see `clustering.deep.xsdc.batches`.
+        copies: number of versions of each unlabelled point in a batch, the point itself and augmented copies that are
+            known to share its cluster; batch_size counts all of them. Rows must be square grey images, which are
+            rotated, scaled, shifted and partly erased. 1 makes no copies.
+        rounds: number of rounds of balancing.
+        deep_clusters: number of clusters of K-means for "deep_clustering"; None is n_clusters. The paper has K to 32 K.
+        deep_steps: number of steps from one K-means to the next for "deep_clustering".
+        classifier: final classifier if every cluster has labels: "nearest" is fitted to all points, as in the paper,
+            "labelled" to labelled points only, and "auto" takes the one with the lower error, see `final_classifier`.
+    """
+
+    step_size: Annotated[float, Above(0)] | None = None
+    supervised_step_size: Annotated[float, Above(0)] | None = None
+    schedule: Literal["falling", "constant"] = "falling"
+    decay: Annotated[float, AtLeast(0)] = 0.0
+    batch_size: Annotated[int, AtLeast(2)] = 1024
+    copies: Annotated[int, AtLeast(1)] = 1
+    rounds: Annotated[int, AtLeast(1)] = 10
+    deep_clusters: Annotated[int, AtLeast(1)] | None = None
+    deep_steps: Annotated[int, AtLeast(1)] = 50
+    classifier: Literal["auto", "nearest", "labelled"] = "auto"
+
+    def __post_init__(self) -> None:
+        validate(self)
 
 
 class BatchStep(NamedTuple):
@@ -82,7 +125,7 @@ class BatchStep(NamedTuple):
     Attributes:
         objective: F of the batch. For known labels, F is the loss of a regression including the penalty, and >= 0. For
             a computed M, F may be negative, since M may be indefinite and differ from Y Y^T for every Y.
-        residual: number of points by which a cluster size violates its bounds after balancing; 0 if M is known.
+        residual: number of points by which a cluster size violates its bounds; 0 if nothing is balanced.
         points: (n,) indices of the points of the batch; copies have the index of their point.
         features: (n, D) normalised features, without gradients.
         equivalence: (n, n) M; None if all labels are known.
@@ -97,7 +140,28 @@ class BatchStep(NamedTuple):
     eigengap: float = math.nan
 
 
-@dataclass(frozen=True)
+class Phase(NamedTuple):
+    """Consecutive steps of one kind.
+
+    Attributes:
+        kind: "supervised" for steps on labelled points only, "assigned" for steps on all points.
+        steps: number of steps.
+        step_size: step size of the network's optimiser.
+        falling: whether the step size decreases along half a cosine, from `step_size` at the first step towards 0 after
+            the last; else it is constant.
+    """
+
+    kind: Literal["supervised", "assigned"]
+    steps: int
+    step_size: float
+    falling: bool = False
+
+    def size(self, done: int) -> float:
+        """Step size after `done` steps, as a share of the initial step size."""
+        return (1 + math.cos(math.pi * done / self.steps)) / 2 if self.falling else 1.0
+
+
+@dataclass
 class Reversal:
     """Points, their labels and links, and a network to be trained so that its features separate the clusters.
 
@@ -106,26 +170,24 @@ class Reversal:
         inputs: (N, …) inputs of the network.
         known: labels and links of the N points.
         clusters: K.
-        min_share: minimum size of a cluster, as a share of a batch.
-        max_share: maximum size of a cluster, as a share of a batch.
-        rounds: number of iterations of matrix balancing.
+        bounds: minimum and maximum size of a cluster, as shares of a batch.
         assignment: method that computes M: "balancing", or a method of `assignments`, which ignores the bounds.
-        copies: augmentation of the points of a batch without label and links; None for no copies.
-        deep: clusters of all points, for the steps of the method "deep_clustering".
-        seed: seed of K-means in `equivalence`.
+        penalty: the ridge penalty; None: the best on labelled points, see `weight`.
+        solver: settings of the steps.
+        seed: seed of the batches, copies and K-means.
+        deep: (N,) clusters of all points at the last K-means of "deep_clustering"; None before the first.
     """
 
     network: Any
     inputs: Tensor
     known: Constraints
     clusters: int
-    min_share: float
-    max_share: float
-    rounds: int = 10
+    bounds: tuple[float, float]
     assignment: Assignment = "balancing"
-    copies: Copies | None = None
-    deep: DeepClustering | None = None
+    penalty: float | None = None
+    solver: Solver = Solver()
     seed: int = 0
+    deep: NDArray[np.int64] | None = None
 
     @property
     def labelled(self) -> NDArray[np.int64]:
@@ -133,57 +195,63 @@ class Reversal:
         return np.flatnonzero(self.known.labels >= 0)
 
     @property
-    def others(self) -> NDArray[np.int64]:
-        """(N - l,) indices of points with unknown labels."""
-        return np.flatnonzero(self.known.labels < 0)
+    def all_labelled(self) -> bool:
+        """Whether every cluster has a labelled point."""
+        return len(np.unique(self.known.labels[self.labelled])) == self.clusters
 
     def targets(self, points: NDArray[np.int64]) -> Tensor:
         """(n, K) one-hot labels of labelled points."""
-        labels = torch.from_numpy(self.known.labels[points]).to(self.inputs.device)
-        return torch.nn.functional.one_hot(labels, self.clusters).double()
+        labels = torch.from_numpy(self.known.labels[points])
+        return torch.nn.functional.one_hot(labels, self.clusters).double().to(self.inputs.device)
+
+    def weight(self) -> float:
+        """The penalty, or the largest of the penalties that are best on held-out labelled points."""
+        if self.penalty is not None:
+            return float(self.penalty)
+        points = self.labelled
+        if len(np.unique(self.known.labels[points])) < min(2, self.clusters) or len(points) < 2:
+            return UNLABELLED_PENALTY
+        return best_penalty(normalised_features(raw_features(self.network, self._of(points))), self.targets(points))
 
     def steps(
         self,
-        kind: Kind,
+        kind: Literal["supervised", "assigned"],
         penalty: float,
         optimizer: torch.optim.Optimizer,
-        size: int,
         generator: np.random.Generator,
         *,
         done: int = 0,
     ) -> Iterator[BatchStep]:
-        """Infinite sequence of steps, without the first `done`: "supervised" ones on batches of at most `size` labelled
-        points, or "assigned" ones on batches of at most 2 `size` points with labels or links and of others, including
-        copies."""
+        """Infinite sequence of steps, without the first `done`: "supervised" ones on batches of at most `batch_size`
+        labelled points, or "assigned" ones on batches of at most twice as many points with labels or links and of
+        others, including copies."""
         if kind == "supervised":
-            for number, points in enumerate(islice(labelled_points(self.known.labels, size, generator), done, None)):
-                where = f"supervised step {done + number + 1}"
-                features = self._features(self._of(points), where)
+            labelled = labelled_points(self.known.labels, self.solver.batch_size, generator)
+            for number, points in enumerate(islice(labelled, done, None), start=done + 1):
+                where = f"supervised step {number}"
+                features = self._features([self._of(points)], where)
                 value = ridge_objective(features, self.targets(points), penalty)
                 _move(value, optimizer, where)
                 yield BatchStep(float(value.detach()), 0.0, points, features.detach())
-            return
-        for number, drawing in enumerate(islice(self.batches(size, generator), done, None), start=done + 1):
-            if self.deep is not None:
-                self.deep.at(number, lambda: self.raw_features(self.inputs))
-                free = np.flatnonzero(~self.known.constrained)
-                drawing = drawing._replace(others=self.deep.drawn(free, len(drawing.others), number))
-            batch, others = drawing.copied(self._times), self._of(drawing.others)
-            # Each part is divided by its own mean norm, as in the authors' code.
-            parts = [self._of(batch.known), others if self.copies is None else self.copies.of(others, number)]
+        for number, batch in enumerate(islice(self.batches(generator), done, None), start=done + 1):
             where = f"step {number} on all points"
-            features = torch.cat([self._features(part, where) for part in parts if len(part)])
-            labels = None if self.deep is None else self.deep.labels
-            equivalence, residual = self.equivalence(features, batch.points, penalty, labels)
+            if self.assignment == "deep_clustering":
+                batch = batch._replace(others=self._drawn_by_cluster(len(batch.others), number))
+            others = with_copies(self._of(batch.others), self.solver.copies, self.seed, number)
+            # Each part is divided by its own mean norm, as in the authors' code.
+            features = self._features([part for part in (self._of(batch.known), others) if len(part)], where)
+            points = batch.copied(self.solver.copies).points
+            equivalence, residual = self.equivalence(features, points, penalty, self.deep)
             value = discriminative_objective(features, equivalence, penalty)
             gap = eigengap(features.detach(), penalty, self.clusters)
             _move(value, optimizer, where)
-            yield BatchStep(float(value.detach()), residual, batch.points, features.detach(), equivalence, gap)
+            yield BatchStep(float(value.detach()), residual, points, features.detach(), equivalence, gap)
 
-    def batches(self, size: int, generator: np.random.Generator) -> Iterator[Batch]:
+    def batches(self, generator: np.random.Generator, size: int | None = None) -> Iterator[Batch]:
         """Infinite sequence of batches of at most 2 `size` points, including the copies that will be made."""
-        share = self.max_share if self.assignment == "balancing" else 1.0
-        return batches(self.known, size, generator, max_share=share, copies=self._times)
+        share = self.bounds[1] if self.assignment == "balancing" else 1.0
+        size = self.solver.batch_size if size is None else size
+        return batches(self.known, size, generator, max_share=share, copies=self.solver.copies)
 
     def equivalence(
         self, features: Tensor, points: NDArray[np.int64], penalty: float, labels: NDArray[np.int64] | None = None
@@ -199,53 +267,52 @@ class Reversal:
             penalty: penalty of the regression, for balancing.
             labels: (N,) clusters of all points, of which M is then made; None: those of the method.
         """
-        count = len(points)
+        count, features = len(points), features.detach()
         if self.assignment == "pseudo_labels":
-            return by_pseudo_labels(features.detach(), self.known.only(points), self.clusters), 0.0
+            return by_pseudo_labels(features, self.known.only(points), self.clusters), 0.0
         known = self.known.among(points, features.device)
         if labels is not None:
             return by_labels(labels[points], known), 0.0
         if self.assignment == "eigenvectors":
-            return by_eigenvectors(features.detach(), known, self.clusters), 0.0
-        if self.assignment in ("eigenvectors_kmeans", "deep_clustering"):
+            return by_eigenvectors(features, known, self.clusters), 0.0
+        if self.assignment != "balancing":
             found = eigenvector_labels if self.assignment == "eigenvectors_kmeans" else deep_labels
-            return by_labels(found(features.detach(), self.clusters, stream(self.seed, self.assignment)), known), 0.0
+            return by_labels(found(features, self.clusters, stream(self.seed, self.assignment)), known), 0.0
         sums, fully_known = known.values.sum(1), known.mask.all(1)
-        high, low = max(self.max_share * count, float(sums.max())), self.min_share * count
+        low, high = self.bounds[0] * count, max(self.bounds[1] * count, float(sums.max()))
         if bool(fully_known.any()):
             low = min(low, float(sums[fully_known].min()))
-        A, reference = dissimilarity(features, penalty), 1 / self.clusters
-        M, residual = balance(A, known.mask, known.values, low, high, rounds=self.rounds, reference=reference)
-        return M, float(residual)
+        A, rounds = dissimilarity(features, penalty), self.solver.rounds
+        return balance(A, known.mask, known.values, low, high, rounds=rounds, reference=1 / self.clusters)
 
     def loss(self, points: NDArray[np.int64], penalty: float) -> float:
         """F of these points for their M, without a step."""
-        features = self.features(self._of(points))
+        features = normalised_features(raw_features(self.network, self._of(points)))
         return float(discriminative_objective(features, self.equivalence(features, points, penalty)[0], penalty))
-
-    def features(self, inputs: Tensor, scale: Tensor | None = None) -> Tensor:
-        """(n, D) features of inputs (n, …) without gradients, normalised by `scale` or by their own mean norm."""
-        raw = self.raw_features(inputs)
-        return normalised_features(raw, scale)
-
-    def raw_features(self, inputs: Tensor) -> Tensor:
-        """(n, D) outputs of the network for inputs (n, …), computed in blocks."""
-        with torch.no_grad():
-            return torch.cat([self.network(inputs[i : i + _BLOCK]) for i in range(0, len(inputs), _BLOCK)])
-
-    @property
-    def _times(self) -> int:
-        return 1 if self.copies is None else self.copies.count
 
     def _of(self, points: NDArray[np.int64]) -> Tensor:
         """(n, …) inputs of points."""
         return self.inputs[torch.from_numpy(points).to(self.inputs.device)]
 
-    def _features(self, inputs: Tensor, where: str) -> Tensor:
-        features = normalised_features(self.network(inputs))
+    def _features(self, parts: Sequence[Tensor], where: str) -> Tensor:
+        features = torch.cat([normalised_features(self.network(part)) for part in parts])
         if not bool(features.isfinite().all()):
             raise _diverged("features are", where)
         return features
+
+    def _drawn_by_cluster(self, count: int, number: int) -> NDArray[np.int64]:
+        """So many points without label or link for a step; K-means is repeated before, where its turn has come."""
+        if self.deep is None or (number - 1) % self.solver.deep_steps == 0:
+            clusters, draws = self.solver.deep_clusters or self.clusters, stream(self.seed, "deep clustering", number)
+            self.deep = deep_labels(raw_features(self.network, self.inputs), clusters, draws, starts=1)
+        free = np.flatnonzero(~self.known.constrained)
+        return drawn_by_cluster(free, self.deep, count, stream(self.seed, "deep batches", number))
+
+
+def raw_features(network: Any, inputs: Tensor) -> Tensor:
+    """(n, D) outputs of a network for inputs (n, …), computed in blocks."""
+    with torch.no_grad():
+        return torch.cat([network(inputs[i : i + _BLOCK]) for i in range(0, len(inputs), _BLOCK)])
 
 
 def _move(value: Tensor, optimizer: torch.optim.Optimizer, where: str) -> None:
@@ -255,21 +322,16 @@ def _move(value: Tensor, optimizer: torch.optim.Optimizer, where: str) -> None:
         InputError: the loss, gradients or new parameters are not finite; the network keeps its parameters.
     """
     moved = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    before = [parameter.detach().clone() for parameter in moved]
     optimizer.zero_grad(set_to_none=True)
     value.backward()  # type: ignore[no-untyped-call]
-    if not _finite([value, *(parameter.grad for parameter in moved if parameter.grad is not None)]):
-        raise _diverged("the loss or its gradient is", where)
-    before = [parameter.detach().clone() for parameter in moved]
+    slopes = [parameter.grad for parameter in moved if parameter.grad is not None]
     optimizer.step()
-    if not _finite(moved):
+    if not bool(torch.stack([part.detach().isfinite().all() for part in (value, *slopes, *moved)]).all()):
         with torch.no_grad():
             for parameter, old in zip(moved, before, strict=True):
                 parameter.copy_(old)
-        raise _diverged("weights are", where)
-
-
-def _finite(tensors: list[Tensor]) -> bool:
-    return bool(torch.stack([tensor.detach().isfinite().all() for tensor in tensors]).all())
+        raise _diverged("the loss, its gradient or the weights are", where)
 
 
 def _diverged(quantity: str, where: str) -> InputError:
@@ -278,34 +340,11 @@ def _diverged(quantity: str, where: str) -> InputError:
     )
 
 
-class Phase(NamedTuple):
-    """Consecutive steps of one kind.
-
-    Attributes:
-        kind: "supervised" for steps on labelled points only, "assigned" for steps on all points.
-        steps: number of steps.
-        step_size: step size of the network's optimiser.
-        falling: whether the step size decreases along half a cosine, from `step_size` at the first step towards 0 after
-            the last; else it is constant.
-    """
-
-    kind: Kind
-    steps: int
-    step_size: float
-    falling: bool = False
-
-    def size(self, done: int) -> float:
-        """Step size after `done` steps, as a share of the initial step size."""
-        return (1 + math.cos(math.pi * done / self.steps)) / 2 if self.falling else 1.0
-
-
 class TrainedPhases(NamedTuple):
     """Result of `train`; the network is trained in place.
 
     Attributes:
-        trace: (steps,) F of each batch, see `BatchStep`.
-        residuals: (steps,) number of points by which cluster sizes violate their bounds after balancing.
-        eigengaps: (steps,) gap between the eigenvalues K and K + 1 of A for each batch; NaN for supervised steps.
+        trace, residuals, eigengaps: (steps,) objective, residual and eigengap of each step, see `BatchStep`.
         resumed_at: number of steps completed before the training resumed.
         before: parameters and buffers of the network before the last phase with steps.
     """
@@ -321,10 +360,6 @@ def train(
     training: Reversal,
     phases: Sequence[Phase],
     *,
-    penalty: float | Callable[[], float],
-    decay: float,
-    batch_size: int,
-    seed: int,
     folder: Path | None = None,
     log: Log | None = None,
     observe: Observe | None = None,
@@ -337,11 +372,7 @@ def train(
 
     Args:
         training: points and network, whose parameters have been initialised.
-        phases: phases in order.
-        penalty: the ridge penalty, or a function that returns it at the start of each phase.
-        decay: weight decay of the network's optimiser.
-        batch_size: half of the maximum number of points in a batch; see `clustering.deep.xsdc.batches`.
-        seed: seed of the batches.
+        phases: phases in order; the penalty is chosen at the start of each.
         folder: folder to which the state is written every twenty steps and after each phase.
         log: receives F of the batch at each tenth step, counted from 1 over all phases, and at the last step of each
             phase: as supervised_loss if all labels are known; else as loss, with residual, entropy (mean entropy of
@@ -357,57 +388,40 @@ def train(
     Warns:
         UserWarning: the state is damaged, so the training starts from the beginning.
     """
-    network = training.network
-    identity = (
-        ""
-        if folder is None
-        else _identity(training, (tuple(phases), "chosen" if callable(penalty) else penalty, decay, batch_size, seed))
-    )
+    network, trace, start = training.network, list[tuple[float, ...]](), _copied(training.network)
+    identity = "" if folder is None else _identity(training, phases)
     state = None if folder is None else resumable(folder / STATE, identity, warnings.warn)
-    trace: list[tuple[float, ...]] = [] if state is None else [tuple(row) for row in state["trace"].tolist()]
-    resumed_at, before = len(trace), 0
     if state is not None:
         network.load_state_dict(state["network"])
-        if training.deep is not None and state["labels"] is not None:
-            training.deep.labels = state["labels"].numpy()
+        trace, start = [tuple(row) for row in state["trace"].tolist()], state["start"]
+        training.deep = None if state["deep"] is None else state["deep"].numpy()
         if advance is not None:
-            advance(resumed_at)
-    start = _copied(network) if state is None else state["start"]
-    for number, phase in enumerate(phases):
-        completed, last = max(resumed_at - before, 0), before + phase.steps
-        if completed < phase.steps:
-            start = start if completed else _copied(network)
-            optimizer = network.optimizer(phase.step_size, decay)
-            sizes = [group["lr"] for group in optimizer.param_groups]
-            if state is not None and completed:
-                optimizer.load_state_dict(state["optimizer"])
-                weight = float(state["penalty"])
-            else:
-                weight = penalty() if callable(penalty) else penalty
-            drawn = stream(seed, "batches", number)
-            steps = training.steps(phase.kind, weight, optimizer, batch_size, drawn, done=completed)
-            while len(trace) < last:
-                for group, size in zip(optimizer.param_groups, sizes, strict=True):
-                    group["lr"] = size * phase.size(len(trace) - before)
-                step = next(steps)
-                trace.append((step.objective, step.residual, step.eigengap))
-                if advance is not None:
-                    advance(1, loss=step.objective)
-                if log is not None and (len(trace) % _WATCH == 0 or len(trace) == last):
-                    log.metrics(_seen(training, step, observe, stream(seed, "curves", len(trace))), len(trace))
-                if folder is not None and (len(trace) % _KEEP == 0 or len(trace) == last):
-                    labels = None if training.deep is None else training.deep.labels
-                    state = {
-                        "identity": identity,
-                        "network": network.state_dict(),
-                        "labels": None if labels is None else torch.from_numpy(labels),
-                        "start": start,
-                        "optimizer": optimizer.state_dict(),
-                        "penalty": weight,
-                        "trace": torch.tensor(trace, dtype=torch.float64),
-                    }
-                    save_state(folder / STATE, state)
-        before = last
+            advance(len(trace))
+    resumed_at = len(trace)
+    for number, (phase, last) in enumerate(zip(phases, accumulate(one.steps for one in phases), strict=True)):
+        done = len(trace) - last + phase.steps
+        if done >= phase.steps:
+            continue
+        optimizer = network.optimizer(phase.step_size, training.solver.decay)
+        if state is not None and done:
+            optimizer.load_state_dict(state["optimizer"])
+            weight = float(state["penalty"])
+        else:
+            start, weight = _copied(network), training.weight()
+        schedule = LambdaLR(optimizer, phase.size, last_epoch=done - 1)
+        steps = training.steps(phase.kind, weight, optimizer, stream(training.seed, "batches", number), done=done)
+        for step in islice(steps, phase.steps - done):
+            schedule.step()
+            trace.append((step.objective, step.residual, step.eigengap))
+            if advance is not None:
+                advance(1, loss=step.objective)
+            if log is not None and (len(trace) % _WATCH == 0 or len(trace) == last):
+                log.metrics(_seen(training, step, observe, stream(training.seed, "curves", len(trace))), len(trace))
+            if folder is not None and (len(trace) % _KEEP == 0 or len(trace) == last):
+                state = {"identity": identity, "network": network.state_dict(), "start": start, "penalty": weight}
+                state |= {"optimizer": optimizer.state_dict(), "trace": torch.tensor(trace, dtype=torch.float64)}
+                state |= {"deep": None if training.deep is None else torch.from_numpy(training.deep)}
+                save_state(folder / STATE, state)
     objectives, residuals, eigengaps = np.array(trace, dtype=np.float64).reshape(-1, 3).T
     return TrainedPhases(objectives, residuals, eigengaps, resumed_at, start)
 
@@ -416,9 +430,7 @@ def _copied(network: Any) -> dict[str, Tensor]:
     return {name: tensor.detach().clone() for name, tensor in network.state_dict().items()}
 
 
-def kept(
-    training: Reversal, before: Mapping[str, Tensor], points: NDArray[np.int64], penalty: Callable[[], float]
-) -> bool:
+def kept(training: Reversal, before: Mapping[str, Tensor], points: NDArray[np.int64]) -> bool:
     """Whether a training decreased F of these points by at least the share `_GAIN`; otherwise the network is reset to
     `before`.
 
@@ -427,20 +439,44 @@ def kept(
 
     Args:
         training: points, and the network after the training.
-        before: parameters and buffers of the network before the training.
+        before: parameters and buffers of the network before the training, for which the penalty is chosen.
         points: (n,) a subset of the points; M is computed for the features before and after the training.
-        penalty: function that returns the penalty; called once, for the network before the training.
     """
-    network = training.network
-    after = _copied(network)
+    network, after = training.network, _copied(training.network)
     network.load_state_dict(before)
-    weight = penalty()
+    weight = training.weight()
     loss = training.loss(points, weight)
     network.load_state_dict(after)
-    if training.loss(points, weight) <= (1 - _GAIN) * loss:
-        return True
-    network.load_state_dict(before)
-    return False
+    gained = training.loss(points, weight) <= (1 - _GAIN) * loss
+    if not gained:
+        network.load_state_dict(before)
+    return gained
+
+
+def rounded_labels(
+    training: Reversal, features: Tensor, penalty: float, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """(N,) labels of all points: M of a sample of the points is rounded, and the other points get the label of the
+    nearest point of the sample. Clusters are matched to the known labels.
+
+    Args:
+        training: points with their labels and links.
+        features: (N, D) features of all points.
+        penalty: penalty of the regression for which M is computed.
+        generator: random generator of the sample.
+    """
+    known, clusters = training.known, training.clusters
+    told = next(training.batches(generator, _ROUNDED // 2)).known
+    rest = generator.permutation(np.setdiff1d(np.flatnonzero(known.labels < 0), told))
+    points = np.concatenate([told, rest])[:_ROUNDED]
+    sample = features[torch.from_numpy(points).to(features.device)]
+    M, _ = training.equivalence(sample, points, penalty)
+    assigned = spectral_labels(M.cpu().numpy(), clusters, generator)
+    table = np.zeros((clusters, clusters))
+    named = known.labels[points] >= 0
+    np.add.at(table, (assigned[named], known.labels[points][named]), 1)
+    assigned = linear_sum_assignment(table, maximize=True)[1][assigned]
+    return np.asarray(assigned[pairwise_distances_argmin(features.cpu().numpy(), sample.cpu().numpy())])
 
 
 def _seen(
@@ -476,13 +512,13 @@ def _clusters(training: Reversal, step: BatchStep, M: Tensor, generator: np.rand
     return clusters
 
 
-def _identity(training: Reversal, settings: tuple[object, ...]) -> str:
+def _identity(training: Reversal, phases: Sequence[Phase]) -> str:
     """Fingerprint of everything that determines the weights: the initial network, points, labels and links, and
     settings."""
-    known, own = training.known, [field.name for field in dataclasses.fields(training)]
-    of_training = {name: getattr(training, name) for name in own if name not in ("network", "inputs", "known")}
+    known = training.known
+    settings = {field.name: getattr(training, field.name) for field in dataclasses.fields(training)[3:]}
     arrays = [known.groups, known.labels, known.apart.indptr, known.apart.indices, known.coarse]
     tensors = [training.inputs, *training.network.state_dict().values()]
     arrays += [tensor.detach().cpu().contiguous().numpy() for tensor in tensors]
     stored = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays if array.size]
-    return fingerprint(RECIPE, repr(training.network), repr(of_training), repr(settings), *stored)
+    return fingerprint(RECIPE, repr(training.network), repr(settings), repr(tuple(phases)), *stored)

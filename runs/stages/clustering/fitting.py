@@ -87,7 +87,7 @@ class ClusteringStage(PointsStage):
         for parameter in (name for name, asked in told.items() if asked is not None):
             check_takes(method, parameter)
         if hasattr(method, "network_objective"):
-            from clustering.deep.prior import checked_prior
+            from clustering.deep.settings import checked_prior
 
             checked_prior(getattr(method, "prior", BALANCED), clusters)
         if data.labels is not None and known is not None and not known.names_all:

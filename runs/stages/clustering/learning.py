@@ -18,8 +18,7 @@ from torch import Tensor
 
 from clustering.deep import losses
 from clustering.deep.networks import features, predictions
-from clustering.deep.prior import checked_prior
-from clustering.deep.settings import DeepTraining
+from clustering.deep.settings import DeepTraining, checked_prior
 from clustering.evaluation.protocol import schedule, scores
 from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError, setting

@@ -12,7 +12,7 @@ import numpy as np
 from clustering.evaluation.protocol import ACCURACY, SCORES, Selection, Trial, chooses, random_state, schedule, scores
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress
-from clustering.methods import with_known
+from clustering.methods import arranged, with_known
 from runs.config.cluster import ClusterConfig
 from runs.stages.clustering.results import Trials
 from runs.stages.lineage import cluster_name
@@ -114,13 +114,15 @@ def fit_all(
     planned = schedule(config.fits, selection, seeded=seeded)
     seeds = {trial: random_state(config.seed, trial.start) for trial in planned}
     settings: list[dict[str, Any]] = [{}, *map(dict, selection.settings if selection else ())]
-    graph_of = functools.cache(lambda i: graphs.of(clone(estimator).set_params(**settings[i]), config.device))
+    graph_of = functools.cache(
+        lambda i: graphs.of(clone(estimator).set_params(**arranged(estimator, settings[i])), config.device)
+    )
     rows: list[dict[str, Any]] = []
     with progress.track(cluster_name(config), len(planned)) as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for trial in planned:
             graph, own = graph_of(trial.setting), {"random_state": seeds[trial]} if seeded else {}
-            model = clone(estimator).set_params(**{**settings[trial.setting], **own})
+            model = clone(estimator).set_params(**arranged(estimator, settings[trial.setting]), **own)
             since = time.perf_counter()
             fitted(model, data.values, graph=graph, partial_labels=known.partial, given=options)
             spent = time.perf_counter() - since

@@ -4,9 +4,8 @@ import numpy as np
 import torch
 
 from clustering.constraints import constraints
-from clustering.deep.xsdc.copies import Copies
 from clustering.deep.xsdc.networks import Perceptron
-from clustering.deep.xsdc.training import Reversal
+from clustering.deep.xsdc.training import Reversal, Solver
 from tests.clustering.deep.test_xsdc import partly, pictures
 
 
@@ -15,8 +14,8 @@ def test_copies_of_a_point_are_a_block_of_ones() -> None:
     network = Perceptron(144, (8,), 4)
     network.begin(torch.from_numpy(X), np.random.default_rng(0))
     known = constraints(60, labels=partly(classes, 4))
-    training = Reversal(network, torch.from_numpy(X), known, 3, 1 / 3, 1 / 3, copies=Copies(3, 12, 0))
-    steps = training.steps("assigned", 0.01, network.optimizer(1e-3), 30, np.random.default_rng(0))
+    training = Reversal(network, torch.from_numpy(X), known, 3, (1 / 3, 1 / 3), solver=Solver(batch_size=30, copies=3))
+    steps = training.steps("assigned", 0.01, network.optimizer(1e-3), np.random.default_rng(0))
     step = next(steps)
     assert len(step.points) == 12 + 30
     others = step.points[12:].reshape(10, 3)

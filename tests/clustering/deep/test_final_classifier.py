@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clustering.deep.xsdc.discriminative import ridge
-from clustering.deep.xsdc.final_classifier import final_classifier, nearest_left_out_error
+from clustering.deep.xsdc.discriminative import final_classifier, left_out_error, ridge
 
 
 def draw(seed: int, points: int, labelled: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -40,11 +39,11 @@ def test_the_error_at_points_left_out_is_that_of_fits_without_them(
         scores = ridge(torch.from_numpy(rows), targets, weight).scores(torch.from_numpy(values[left : left + 1]))
         expected.append(np.square(scores.numpy()[0] - one_hot[labels[left]]).sum())
     full = np.concatenate([labels[:labelled], labels[nearest[:, 0]]])
-    error = nearest_left_out_error(
+    error = left_out_error(
         torch.from_numpy(values),
         torch.from_numpy(one_hot[full]),
-        torch.from_numpy(nearest),
         torch.tensor([penalty, 1.0]),
+        torch.from_numpy(nearest),
     )
     assert float(error[0]) == pytest.approx(np.mean(expected), rel=1e-5)
 

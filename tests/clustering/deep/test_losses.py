@@ -1,5 +1,6 @@
 """Losses of discriminative clustering: agreement with loops, slopes by finite differences, identities, limits."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -83,3 +84,19 @@ def test_targets_are_distributions_keep_what_is_known_and_do_not_see_the_batch(n
         own = (known[0][i], known[1][i])
         alone = objective.loss(views[:, i], None if targets is None else targets[i], prior, own)
         torch.testing.assert_close(together[i], alone)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_network_sets_the_agreement_of_every_objective_that_has_one(name: str) -> None:
+    objective = of(name)
+    views = torch.stack([draw(12, (8, 3)), draw(13, (8, 3))])
+    prior = torch.full((3,), 1 / 3, dtype=torch.float64)
+    if hasattr(objective, "agreement"):
+        known = (torch.arange(8) < 3, torch.arange(8) % 3)
+        targets = objective.targets(views[0], prior, known)
+        one, more = (
+            dataclasses.replace(objective, agreement=weight).loss(views, targets, prior, known) for weight in (1.0, 2.0)
+        )
+        assert float(more - one) == pytest.approx(float(losses.agreement(views[0], views[1])))
+    else:
+        assert name == "iic"

@@ -1,6 +1,5 @@
 """A whole training: it goes on where it was interrupted, tells how it goes, and says where it broke off."""
 
-import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from clustering.constraints import constraints
-from clustering.deep.xsdc.assignments import DeepClustering
 from clustering.deep.xsdc.networks import Perceptron
-from clustering.deep.xsdc.training import STATE, Phase, Reversal, TrainedPhases, train
+from clustering.deep.xsdc.training import STATE, Phase, Reversal, Solver, TrainedPhases, train
 from clustering.foundation.errors import InputError
 
 PHASES = (Phase("supervised", 30, 1e-3), Phase("assigned", 30, 2e-3))
@@ -45,7 +43,7 @@ class Recorder:
         self.steps += n
 
 
-def blobs(labelled: int = 12) -> tuple[Reversal, NDArray[np.int64]]:
+def blobs(labelled: int = 12, **kwargs: Any) -> tuple[Reversal, NDArray[np.int64]]:
     """90 points of three clusters, labels of the first, and a network that has begun."""
     generator = np.random.default_rng(0)
     classes = np.arange(90) % 3
@@ -53,26 +51,23 @@ def blobs(labelled: int = 12) -> tuple[Reversal, NDArray[np.int64]]:
     network = Perceptron(3, (8,), 4).double()
     network.begin(inputs, np.random.default_rng(1))
     known = constraints(90, labels=np.where(np.arange(90) < labelled, classes, -1))
-    return Reversal(network, inputs, known, 3, 1 / 3, 1 / 3), classes
+    solver = Solver(**{"batch_size": 20} | kwargs.pop("solver", {}))
+    return Reversal(network, inputs, known, 3, (1 / 3, 1 / 3), penalty=0.01, solver=solver, **kwargs), classes
 
 
-def run(
-    training: Reversal, folder: Path | None = None, recorder: Recorder | None = None, **kwargs: Any
-) -> TrainedPhases:
+def run(training: Reversal, folder: Path | None = None, recorder: Recorder | None = None) -> TrainedPhases:
     watch: dict[str, Any] = {}
     if recorder is not None:
         watch = {"log": recorder, "observe": recorder.observe, "advance": recorder.advance}
-    settings: dict[str, Any] = {"penalty": 0.01, "decay": 0.0, "batch_size": 20, "seed": 0, "phases": PHASES} | kwargs
-    phases = settings.pop("phases")
-    return train(training, phases, folder=folder, **watch, **settings)
+    return train(training, PHASES, folder=folder, **watch)
 
 
 @pytest.mark.parametrize("stop", [40, 50])
 def test_labels_of_deep_clustering_are_kept_with_the_state(tmp_path: Path, stop: int) -> None:
     """K-means is repeated every seven steps, and a state is written every twenty and after each phase."""
 
-    def deep() -> Reversal:
-        return dataclasses.replace(blobs()[0], assignment="deep_clustering", deep=DeepClustering(5, 7, seed=0))
+    def deep(clusters: int = 5) -> Reversal:
+        return blobs(assignment="deep_clustering", solver={"deep_clusters": clusters, "deep_steps": 7})[0]
 
     expected = run(deep())
     with pytest.raises(Stopped):
@@ -82,7 +77,7 @@ def test_labels_of_deep_clustering_are_kept_with_the_state(tmp_path: Path, stop:
     np.testing.assert_array_equal(found.trace, expected.trace)
     np.testing.assert_array_equal(found.eigengaps, expected.eigengaps)
     with pytest.raises(InputError, match="another training"):
-        run(dataclasses.replace(deep(), deep=DeepClustering(6, 7, seed=0)), tmp_path)
+        run(deep(6), tmp_path)
 
 
 @pytest.mark.parametrize("whole", [False, True])

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from clustering.constraints import constraints
 from clustering.deep.xsdc.assignments import constrained_labels
-from clustering.deep.xsdc.discriminative import ridge_objective
+from clustering.deep.xsdc.discriminative import normalised_features, ridge_objective
 from clustering.deep.xsdc.networks import LinearMap
-from clustering.deep.xsdc.training import Reversal
+from clustering.deep.xsdc.training import Reversal, Solver, raw_features
 
 TOY_NOISE = 30
 
@@ -33,7 +33,7 @@ def training(inputs: torch.Tensor, labels: NDArray[np.int64] | None = None, **kw
     network = LinearMap(inputs.shape[1], 6).double()
     network.begin(inputs, np.random.default_rng(0))
     known = constraints(len(inputs), labels=labels)
-    return Reversal(network, inputs, known, 3, 1 / 3, 1 / 3, **kwargs)
+    return Reversal(network, inputs, known, 3, (1 / 3, 1 / 3), solver=Solver(batch_size=300), **kwargs)
 
 
 def test_with_all_labels_it_is_the_loss_of_the_classes() -> None:
@@ -42,8 +42,9 @@ def test_with_all_labels_it_is_the_loss_of_the_classes() -> None:
     moved = []
     for kind in ("supervised", "assigned"):
         trained = training(inputs, classes)
-        before = ridge_objective(trained.features(inputs), trained.targets(np.arange(300)), 0.1)
-        steps = trained.steps(kind, 0.1, trained.network.optimizer(0.1), 300, np.random.default_rng(0))
+        features = normalised_features(raw_features(trained.network, inputs))
+        before = ridge_objective(features, trained.targets(np.arange(300)), 0.1)
+        steps = trained.steps(kind, 0.1, trained.network.optimizer(0.1), np.random.default_rng(0))
         first = next(steps)
         assert first.residual == 0
         assert first.objective == pytest.approx(float(before))

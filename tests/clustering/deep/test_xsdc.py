@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from clustering.deep import XSDC
+from clustering.deep.xsdc.training import Solver
 from clustering.foundation.errors import InputError
 from clustering.metrics import accuracy
 
@@ -27,7 +28,10 @@ def partly(classes: NDArray[np.int64], each: int) -> NDArray[np.int64]:
 
 
 def small(**kwargs: Any) -> XSDC:
-    return XSDC(**({"n_clusters": 3, "n_features": 6, "supervised_steps": 20, "random_state": 0} | kwargs))
+    """With settings of the solver among the others."""
+    solver = {name: kwargs.pop(name) for name in list(kwargs) if name in Solver.__annotations__}
+    settings = {"n_clusters": 3, "n_features": 6, "supervised_steps": 20, "random_state": 0}
+    return XSDC(**(settings | kwargs), solver=solver or None)
 
 
 @pytest.mark.parametrize("each", [0, 2, 50])

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from clustering.deep import XSDC
 from clustering.foundation.errors import InputError
+from clustering.methods import arranged
 from tests.clustering.deep.test_xsdc import blobs, small
 
 
@@ -54,6 +56,7 @@ def test_pairs_apart_that_clusters_do_not_allow_are_said() -> None:
             "assignment=pseudo_labels needs labels of every cluster",
         ),
         ({"penalty": 0.0}, {}, "penalty"),
+        ({"copies": 0}, {}, "Solver: copies must be an integer at least 1, not 0"),
         ({}, {"partial_labels": np.full(150, 3)}, r"partial_labels .*0\.\.2"),
         ({"max_share": 0.35}, {"must_link": [(0, i) for i in range(1, 60)]}, "max_share"),
     ],
@@ -62,3 +65,16 @@ def test_what_cannot_be_is_named(settings: dict[str, Any], given: dict[str, Any]
     X, _ = blobs()
     with pytest.raises(InputError, match=said):
         small(**settings).fit(X, **given)
+
+
+def test_a_setting_of_the_solver_that_is_not_there_is_named() -> None:
+    X, _ = blobs()
+    with pytest.raises(InputError, match=r"setting of solver .*bath_size.*did you mean 'batch_size'"):
+        XSDC(3, solver={"bath_size": 10}).fit(X)
+
+
+def test_settings_of_the_solver_are_set_by_their_names() -> None:
+    model = XSDC(3, solver={"copies": 4})
+    assert arranged(model, {"steps": 3, "decay": 0.1}) == {"steps": 3, "solver": {"copies": 4, "decay": 0.1}}
+    assert arranged(model, {"copies": 1}) == {"solver": None}
+    assert arranged(XSDC, {"batch_size": 7}) == {"solver": {"batch_size": 7}}
