@@ -14,7 +14,6 @@ from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, reason_unused
 from clustering.datasets.table_remarks import remarks
 from clustering.evaluation.profiles import spreads
-from clustering.files.cells import texts_of
 from clustering.files.regular import fingerprint_of_files
 from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError
@@ -259,8 +258,8 @@ class Table:
         return np.where(gaps, np.mean(present) if self.missing == "mean" else np.median(present), values)
 
     def _known(self, contents: Contents, label: str) -> NDArray[np.str_]:
-        file = contents.file
-        texts, gaps = (values[contents.rows] for values in texts_of(file.column(label)))
+        file, cells = contents.file, contents.file.cells(label)
+        texts, gaps = cells.texts[contents.rows], cells.missing[contents.rows]
         if gaps.any():
             row = int(contents.rows[int(gaps.argmax())])
             raise InputError(

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.files.atomic import replacing
-from clustering.files.cells import Numbers, numbers_of
+from clustering.files.cells import Cells
 from clustering.foundation.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET = (".parquet", ".pq")
 MAX_COLUMNS = 10_000  # maximum number of columns; pandas takes minutes to read ten times as many
-GROUPED = "values such as {}, whose mark may group thousands or begin decimals; write them without it"
+AMBIGUOUS = "values such as {}, whose mark may group thousands or begin decimals; write them without it"
 _FORMULA = re.compile(r"[=@\t\r\n]|[+-](?![\d.]+$)")  # start of a formula, excluding numbers
 
 
@@ -105,7 +105,7 @@ class TableFile:
     delimiter: str = ""
     first_line: int = 0
     line_end: str = "\n"
-    _known: dict[str, Numbers] = field(default_factory=dict, repr=False)
+    _known: dict[str, Cells] = field(default_factory=dict, repr=False)
 
     def place(self, row: int) -> str:
         """Description of the position of a row (counted from 0), for messages. For a CSV it is the line number, which
@@ -135,16 +135,14 @@ class TableFile:
             raise InputError(f"{self.path}: {message}{others}{quote}")
         return self.rows.iloc[:, self._places[name]]
 
-    def parsed(self, name: str) -> Numbers:
-        """A column as numbers, see `clustering.files.cells.numbers_of`, and a mask of the cells with text. Only in a
-        CSV that is not separated by commas can decimals have a comma.
+    def cells(self, name: str) -> Cells:
+        """The interpretation of a column. Only in a CSV that is not separated by commas can decimals have a comma.
 
         Raises:
             InputError: there is no such column.
         """
-        column = self.column(name)
         if name not in self._known:
-            self._known[name] = numbers_of(column, comma=self.delimiter not in ("", ","))
+            self._known[name] = Cells(self.column(name), points_begin_decimals=self.delimiter in ("", ","))
         return self._known[name]
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -153,33 +151,21 @@ class TableFile:
         Raises:
             InputError: there is no such column, it has text, or its values are ambiguous; the message names the row.
         """
-        values, text = self.parsed(name)
-        if value := self.grouped(name):
-            raise InputError(f"{self.path}: column {name!r} has {GROUPED.format(value)}")
-        if text.any():
-            row = int(text.argmax())
+        cells = self.cells(name)
+        if cells.ambiguous:
+            raise InputError(f"{self.path}: column {name!r} has {AMBIGUOUS.format(cells.ambiguous)}")
+        if cells.is_text.any():
+            row = int(cells.is_text.argmax())
             raise InputError(
-                f"{self.path}: column {name!r} has text in row {row + 1} ({str(self.column(name).iloc[row])[:40]!r}), "
-                "but only numbers can be clustered; leave the column out, or replace the text by numbers"
+                f"{self.path}: column {name!r} has text in row {row + 1} ({cells.shown(row)}), but only numbers can be "
+                "clustered; leave the column out, or replace the text by numbers"
             )
-        return values
+        return cells.numbers
 
     def numeric(self, name: str) -> bool:
         """Whether a column has at least one number and no text."""
-        values, text = self.parsed(name)
-        return not text.any() and not bool(np.isnan(values).all())
-
-    def grouped(self, name: str) -> str:
-        """A value such as 1.020 or 1,020 whose mark may group thousands or begin decimals, if no other value of the
-        column decides it; else empty. In a table separated by commas, points begin decimals."""
-        if self.delimiter in ("", ","):
-            return ""
-        cells = self.column(name).str.strip()
-        for mark in ".,":
-            marked = cells[cells.str.contains(mark, regex=False)]
-            if len(marked) and marked.str.fullmatch(rf"[-+]?[1-9]\d{{0,2}}(\{mark}\d{{3}})+").all():
-                return str(marked.iloc[0])
-        return ""
+        cells = self.cells(name)
+        return not cells.is_text.any() and not bool(np.isnan(cells.numbers).all())
 
     def check_output(self, path: str | Path, added: Sequence[str]) -> Path:
         """Check, before the computation starts, that the rows can be written with these columns added.
