@@ -1,12 +1,11 @@
 """Data sets in files that a user provides: which files these are, and what is said if they are missing or damaged."""
 
-import gzip
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from clustering.files.regular import fingerprint_of_files, open_regular
+from clustering.files.regular import fingerprint_of_files
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 
@@ -64,10 +63,3 @@ class ProvidedFiles:
         reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         reason += self.content and f"; it should have {self.content}"
         return self._error(f"{path} cannot be read ({reason}); download it again")
-
-
-def open_bytes(path: Path) -> bytes:
-    """The content of a file, decompressed if it ends in .gz."""
-    with open_regular(path) as file:
-        content = file.read()
-    return gzip.decompress(content) if path.suffix == ".gz" else content

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.digits import uneven_rows
-from clustering.datasets.files import ProvidedFiles, open_bytes
+from clustering.datasets.files import ProvidedFiles
 from clustering.files.arrays import UNREADABLE, read_arrays
-from clustering.files.regular import fingerprint_of_files
+from clustering.files.regular import fingerprint_of_files, read_bytes
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.parameters import AtLeast, Within
@@ -171,7 +171,7 @@ class R8(PaperPoints):
 
     def _part(self, path: Path) -> Part:
         """Texts (n, 1) and topics."""
-        lines = [line.partition("\t") for line in open_bytes(path).decode().splitlines()]
+        lines = [line.partition("\t") for line in read_bytes(path).decode().splitlines()]
         if not lines or not all(tab for _, tab, _ in lines):
             raise ValueError(f"{path.name} does not consist of lines topic<TAB>text")
         return np.array([[text] for _, _, text in lines], dtype=object), np.array([topic for topic, _, _ in lines])
@@ -298,7 +298,7 @@ class MNIST(PaperPoints):
 
 def _idx(path: Path) -> NDArray[np.uint8]:
     """The array in an IDX file of bytes."""
-    content = open_bytes(path)
+    content = read_bytes(path)
     if content[:3] != b"\0\0\x08":
         raise ValueError("not an IDX file of bytes")
     shape = np.frombuffer(content, dtype=">u4", count=content[3], offset=4)
@@ -390,7 +390,7 @@ class CIFAR10(PaperPoints):
 
     def _part(self, path: Path) -> Part:
         """The pictures of a binary file: its labels, then its pixels, one picture after the other."""
-        content, size = np.frombuffer(open_bytes(path), dtype=np.uint8), self.label_bytes + PIXELS
+        content, size = np.frombuffer(read_bytes(path), dtype=np.uint8), self.label_bytes + PIXELS
         if not len(content) or len(content) % size:
             raise ValueError(f"its {len(content):,} bytes are no pictures of {size:,} bytes")
         table = content.reshape(-1, size)

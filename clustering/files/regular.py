@@ -1,12 +1,14 @@
 """Opening of user-named paths only if they are regular files, since devices and pipes may be endless."""
 
 import errno
+import gzip
 import os
 import stat
 from collections.abc import Sequence
 from io import BufferedReader
 from pathlib import Path
 
+from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import Fingerprint, Part
 
 
@@ -38,6 +40,21 @@ def read_text(path: str | Path) -> str:
     """
     with open_regular(path) as file:
         return file.read().decode("utf-8")
+
+
+def read_bytes(path: str | Path, remedy: str = "restore it") -> bytes:
+    """The content of a user's file, decompressed if it ends in .gz.
+
+    Raises:
+        InputError: it cannot be opened or read; the message names it and the remedy.
+        OSError, EOFError, zlib.error: it is not compressed, although it ends in .gz.
+    """
+    try:
+        with open_regular(path) as file:
+            content = file.read()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); {remedy}") from error
+    return gzip.decompress(content) if Path(path).suffix == ".gz" else content
 
 
 def head_of(path: str | Path, size: int = 1 << 16) -> bytes:

@@ -7,14 +7,16 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
+from clustering.files.pictures import Fit
+from clustering.files.regular import read_bytes
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.parameters import Above, AtLeast, Within, validate
 from clustering.foundation.streams import stream
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
-from fsl.benchmarks.encoded import EncodedPictures, Fit
-from fsl.benchmarks.layouts import FILES, pictures_by_class, read_bytes, read_lists, relative
+from fsl.benchmarks.encoded import EncodedPictures
+from fsl.benchmarks.layouts import FILES, pictures_by_class, read_lists, relative
 from fsl.benchmarks.listed import size_of
 
 RECIPE = 1  # version; increased if the same files give other images

@@ -14,13 +14,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from clustering.files.pictures import Fit
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError, setting
 from clustering.foundation.fingerprint import Fingerprint
 from clustering.foundation.parameters import validate
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
-from fsl.benchmarks.encoded import EncodedPictures, Fit
+from fsl.benchmarks.encoded import EncodedPictures
 from fsl.benchmarks.layouts import Place, find_places, relative
 
 Classes = Mapping[Split, tuple[str, ...]]
