@@ -54,7 +54,23 @@ def read_bytes(path: str | Path, remedy: str = "restore it") -> bytes:
             content = file.read()
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); {remedy}") from error
-    return gzip.decompress(content) if Path(path).suffix == ".gz" else content
+    return gzip.decompress(content) if Path(path).suffix.lower() == ".gz" else content
+
+
+def text_of(path: str | Path) -> str:
+    """The text of a user's file in UTF-8, without a byte order mark, decompressed if it ends in .gz.
+
+    Raises:
+        InputError: it cannot be read, or is not text in UTF-8; the message names it and the remedy.
+    """
+    try:
+        text = read_bytes(path, "give an existing file").decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not text in UTF-8; save it as such (in Excel: CSV UTF-8)") from error
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise InputError(f"{path}: line {line} has a NUL byte, so the file is not text; save it as text in UTF-8")
+    return text
 
 
 def head_of(path: str | Path, size: int = 1 << 16) -> bytes:

@@ -1,7 +1,6 @@
 """A user's table in a CSV or Parquet file: read without interpretation, and written again with added columns."""
 
 import csv
-import gzip
 import io
 import itertools
 import os
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from clustering.files.atomic import replacing
 from clustering.files.cells import Cells
+from clustering.files.regular import text_of
 from clustering.foundation.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -261,8 +261,6 @@ def _read(path: Path, blank_lines: bool, changed: int, size: int) -> TableFile:
         table = _read_parquet(path) if kind == "Parquet" else _read_csv(path, blank_lines)
     except InputError:
         raise
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not in UTF-8; save it as such (in Excel: CSV UTF-8)") from error
     except Exception as error:  # readers raise many types of errors for damaged files
         raise InputError(f"{path}: cannot be read as {kind}: {str(error).strip() or repr(error)}") from error
     if not len(table.rows):
@@ -281,19 +279,14 @@ def _read_parquet(path: Path) -> TableFile:
 def _read_csv(path: Path, blank_lines: bool) -> TableFile:
     import pandas as pd
 
-    opened = gzip.open if path.name.lower().endswith(".gz") else open
-    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        text = file.read()
-    if (place := text.find("\0")) >= 0:
-        line = text.count("\n", 0, place) + 1
-        raise InputError(f"{path}: line {line} has a NUL byte, so the file is not text; save it as CSV UTF-8")
+    text = text_of(path)
     delimiter, above = csv_layout(text)
     lines = itertools.islice(io.StringIO(text, newline=""), above, None)
     names = next(csv.reader(lines, delimiter=delimiter), [])
     _check_names(path, names)
     if not names:
         raise InputError(f"{path}: has no rows")
-    if all(_is_number(name) for name in names):
+    if pd.to_numeric(pd.Series(names), errors="coerce").notna().all():
         raise InputError(
             f"{path}: the first line has numbers instead of names; add a header line with the names of the columns"
         )
@@ -342,15 +335,16 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
             f"{path}: has {len(names):,} columns, but at most {MAX_COLUMNS:,} can be read; select the columns that "
             "matter. Features of a network are read by `transduce cluster dataset=features`"
         )
+    check_unique(names, f"{path}: ")
+
+
+def check_unique(names: Sequence[str], place: str = "") -> None:
+    """Check the names of columns.
+
+    Raises:
+        InputError: two are equal; the message begins with the place.
+    """
     duplicate = next((name for name, count in Counter(names).items() if count > 1), None)
     if duplicate is not None:
         problem = f"are called {duplicate!r}" if duplicate else "have no name"
-        raise InputError(f"{path}: two columns {problem}; give each column a unique name")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        raise InputError(f"{place}two columns {problem}; give each column a unique name")
