@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from clustering.files.regular import fingerprint_of_files
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import validate
+from clustering.foundation.parameters import Validated
 
 
 @dataclass(frozen=True)
-class ProvidedFiles:
+class ProvidedFiles(Validated):
     """A data set in files, each plain or compressed (.gz). The class attributes say which.
 
     Attributes:
@@ -27,9 +27,6 @@ class ProvidedFiles:
     """Alternatives, each the names of some files."""
 
     root: str | None = None
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def source(self) -> str:
         return fingerprint_of_files(self._files(), self.name, self.recipe)

@@ -15,13 +15,13 @@ from clustering.files.regular import open_regular, read_bytes
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import Fingerprint, fingerprint
-from clustering.foundation.parameters import Within, validate
+from clustering.foundation.parameters import Validated, Within
 
 RECIPE = 1  # increase it when the same files would give other points
 
 
 @dataclass(frozen=True)
-class Folder:
+class Folder(Validated):
     """Square versions of images, rotated upright as their EXIF data say.
 
     The sub-folders of the images, if there are any, are their classes, which are used only for comparison with the
@@ -42,9 +42,6 @@ class Folder:
     colour: Literal["rgb", "grey"] = "rgb"
     fit: Fit = "crop"
     classes: Literal["folders"] | None = "folders"
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def source(self) -> str:
         """Fingerprint of the names and content of the images; file sizes would not distinguish uncompressed images.

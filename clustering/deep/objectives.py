@@ -17,7 +17,7 @@ from torch import Tensor
 
 from clustering.deep import losses
 from clustering.deep.fair_pseudo_labels import em_pseudo_labels, exact_pseudo_labels
-from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from clustering.foundation.parameters import Above, AtLeast, Validated, Within
 from clustering.optimiser.alternation import Clamp
 from clustering.optimiser.pseudo_labels import adm
 from clustering.optimiser.transport import sinkhorn
@@ -62,14 +62,11 @@ class Objective(Protocol):
         ...
 
 
-class _Method:
+class _Method(Validated):
     """A loss that is a value of its own, the error of the rows with known class, and the disagreement of views."""
 
     takes_prior: ClassVar[bool] = True
     agreement: float
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor | None:
         return None

@@ -1,12 +1,9 @@
 """Hyper-parameters as frozen dataclasses whose annotations define the valid values.
 
 @dataclass(frozen=True)
-class LaplacianShot:
+class LaplacianShot(Validated):
     weight: Annotated[float, AtLeast(0)] = 0.7
     graph: Literal["average", "directed"] = "average"
-
-    def __post_init__(self) -> None:
-        validate(self)
 """
 
 import dataclasses
@@ -82,6 +79,13 @@ def validate(parameters: Any) -> None:
         if problem:
             owner = getattr(parameters, "name", None) or type(parameters).__name__
             raise InputError(f"{owner}: {field.name} must be {problem}, not {value!r}")
+
+
+class Validated:
+    """Base of a dataclass whose fields are validated when it is made."""
+
+    def __post_init__(self) -> None:
+        validate(self)
 
 
 def validate_signature(estimator: Any) -> None:

@@ -11,7 +11,7 @@ from clustering.files.pictures import Fit
 from clustering.files.regular import read_bytes
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
-from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from clustering.foundation.parameters import Above, AtLeast, Validated, Within
 from clustering.foundation.streams import stream
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
@@ -28,7 +28,7 @@ LAYOUT = (
 
 
 @dataclass(frozen=True)
-class Folder:
+class Folder(Validated):
     """Your own pictures, of any size and format, converted to RGB and rotated according to their EXIF data.
 
     The base, validation and novel classes are given by the folders train, val and test, or by the lists train.csv,
@@ -58,9 +58,6 @@ class Folder:
     novel: Annotated[float, Above(0), Within(0, 1)] = 0.2
     validation: Annotated[float, Above(0), Within(0, 1)] = 0.16
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def source(self) -> str:
         """Identity of the files: the lists, and the names and sizes of the pictures.
