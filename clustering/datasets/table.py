@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
-from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, reason_unused
+from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, reason_unused, spreads
 from clustering.datasets.table_remarks import remarks
-from clustering.evaluation.profiles import spreads
 from clustering.files.regular import fingerprint_of_files
 from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError
@@ -98,7 +97,7 @@ class Table:
         label: name of a column with known classes, which are used only for comparison with the result.
         scale: "standard" subtracts the mean of each column and divides by its standard deviation; for categories that
             is the square root of twice the summed variances of their indicator columns, see
-            `clustering.evaluation.profiles.spreads`. None changes nothing.
+            `clustering.datasets.table_columns.spreads`. None changes nothing.
         missing: how to treat rows without a value in a used column: "mean", "median" or "most_frequent" fill the gaps
             with this value of the column, "drop" removes the rows, and "error" rejects them. "auto" is "median" if at
             most a fifth of the column is missing, else "error". Gaps of categories are filled by the most frequent one.

@@ -108,3 +108,21 @@ def reason_unused(column: Column) -> str:
     if column.kind == "numbers" and len(column.values) > 2 and (np.diff(column.values) == 1).all():
         return "counts the rows"
     return ""
+
+
+def spreads(values: NDArray[np.floating], column_of: NDArray[np.intp]) -> NDArray[np.float64]:
+    """(D,) standard deviations of features.
+
+    Features that are categories of one column share the root of twice their summed variances, and a column of two
+    numbers is such a category: together they have half the variance of another column (Hennig and Liao 2013, q = 1/2).
+    With the same variance, a category would outweigh numbers, because a division into two by a category of two values
+    removes all of its variance, one by a normal variable only 2/pi = 0.64 of it.
+
+    Args:
+        values: (N, D), finite.
+        column_of: (D,) column of each feature, 0..C-1.
+    """
+    deviations: NDArray[np.float64] = values.std(axis=0)
+    two_valued = ((values == values.min(axis=0)) | (values == values.max(axis=0))).all(axis=0)
+    category = two_valued | (np.bincount(column_of)[column_of] > 1)
+    return np.where(category, np.sqrt(2 * np.bincount(column_of, deviations**2))[column_of], deviations)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.datasets.table_columns import spreads
+
 
 @dataclass(frozen=True)
 class Trait:
@@ -40,24 +42,6 @@ class Profile:
     share: float
     traits: tuple[Trait, ...]
     typical: tuple[int, ...]
-
-
-def spreads(values: NDArray[np.floating], column_of: NDArray[np.intp]) -> NDArray[np.float64]:
-    """(D,) standard deviations of features.
-
-    Features that are categories of one column share the root of twice their summed variances, and a column of two
-    numbers is such a category: together they have half the variance of another column (Hennig and Liao 2013, q = 1/2).
-    With the same variance, a category would outweigh numbers, because a division into two by a category of two values
-    removes all of its variance, one by a normal variable only 2/pi = 0.64 of it.
-
-    Args:
-        values: (N, D), finite.
-        column_of: (D,) column of each feature, 0..C-1.
-    """
-    deviations: NDArray[np.float64] = values.std(axis=0)
-    two_valued = ((values == values.min(axis=0)) | (values == values.max(axis=0))).all(axis=0)
-    category = two_valued | (np.bincount(column_of)[column_of] > 1)
-    return np.where(category, np.sqrt(2 * np.bincount(column_of, deviations**2))[column_of], deviations)
 
 
 def profiles(
@@ -108,12 +92,12 @@ def agreement(labels: NDArray[np.integer], others: Sequence[NDArray[np.integer]]
         labels: (N,) clusters of any name.
         others: at least one other clustering.
     """
-    matches = np.zeros(len(labels))
     names, numbers = np.unique(labels, return_inverse=True)
+    matches = []
     for other in others:
         other_names, other_numbers = np.unique(other, return_inverse=True)
-        matches += relabelled_like(numbers, other_numbers, max(len(names), len(other_names))) == numbers
-    return matches / len(others)
+        matches.append(relabelled_like(numbers, other_numbers, max(len(names), len(other_names))) == numbers)
+    return np.asarray(np.mean(matches, axis=0))
 
 
 def relabelled_like(labels: NDArray[np.integer], other: NDArray[np.integer], clusters: int) -> NDArray[np.int64]:
@@ -127,11 +111,8 @@ def relabelled_like(labels: NDArray[np.integer], other: NDArray[np.integer], clu
     from scipy.optimize import linear_sum_assignment
 
     table = np.bincount(labels.astype(np.int64) * clusters + other, minlength=clusters**2).reshape(clusters, clusters)
-    own_matched, other_matched = linear_sum_assignment(-table)
-    called = np.empty(clusters, dtype=np.int64)
-    called[other_matched] = own_matched
-    renamed: NDArray[np.int64] = called[other]
-    return renamed
+    called = np.argsort(linear_sum_assignment(table, maximize=True)[1])
+    return np.asarray(called[other], dtype=np.int64)
 
 
 def principal_plane(
@@ -154,7 +135,5 @@ def principal_plane(
     if not centred.any():
         return np.zeros((len(values), 2)), 1.0
     model = PCA(min(2, *centred.shape), svd_solver="full").fit(centred)
-    best = model.components_.T
-    best = best * np.where(best[np.abs(best).argmax(axis=0), np.arange(best.shape[1])] < 0, -1.0, 1.0)
-    plane = centred @ best
+    plane = centred @ model.components_.T
     return np.pad(plane, ((0, 0), (0, 2 - plane.shape[1]))), float(model.explained_variance_ratio_.sum())
