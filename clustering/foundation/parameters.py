@@ -24,19 +24,6 @@ NARROWEST = 1e-15
 
 
 @dataclasses.dataclass(frozen=True)
-class AtLeast:
-    """The field is at least `low`."""
-
-    low: float
-
-    def __str__(self) -> str:
-        return f"at least {self.low:g}"
-
-    def holds(self, value: float) -> bool:
-        return value >= self.low
-
-
-@dataclasses.dataclass(frozen=True)
 class Above:
     """The field is above `low`."""
 
@@ -57,10 +44,17 @@ class Within:
     high: float
 
     def __str__(self) -> str:
-        return f"between {self.low:g} and {self.high:g}"
+        return f"between {self.low:g} and {self.high:g}" if self.high < math.inf else f"at least {self.low:g}"
 
     def holds(self, value: float) -> bool:
         return self.low <= value <= self.high
+
+
+class AtLeast(Within):
+    """The field is at least `low`."""
+
+    def __init__(self, low: float) -> None:
+        super().__init__(low, math.inf)
 
 
 def validate(parameters: Any) -> None:
