@@ -99,15 +99,17 @@ def _mistaken(cells: Cells, wrong: NDArray[np.bool_], present: int, expected: st
     )
 
 
-def reason_unused(column: Column) -> str:
-    """Why a column is not used by default; empty if it is used."""
+def useful(column: Column | Unfit) -> Column | Unfit:
+    """A column, or the reason why it is not used unless it is named."""
+    if isinstance(column, Unfit):
+        return column
     values = column.values[~np.isnan(column.values)]
     if len(values) > 1 and (values == values[0]).all():
         gaps = len(values) < len(column.values)
-        return "the same in every row" + f" that has a value{NO_MEANT}" * gaps
+        return Unfit("the same in every row" + f" that has a value{NO_MEANT}" * gaps)
     if column.kind == "numbers" and len(column.values) > 2 and (np.diff(column.values) == 1).all():
-        return "counts the rows"
-    return ""
+        return Unfit("counts the rows")
+    return column
 
 
 def spreads(values: NDArray[np.floating], column_of: NDArray[np.intp]) -> NDArray[np.float64]:
