@@ -10,10 +10,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 from torch import Tensor
 
-from clustering.estimator_input import as_array, check_no_dates, check_not_vanishing, check_values, float_kinds
+from clustering.estimator_input import as_array, valid_rows
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.graphs.knn import nearest_among
@@ -257,14 +257,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return centred if self.strategy_.transform == "UN" else unit_rows(centred)
 
     def _checked(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
-        X = as_rows(X, "X")
-        check_no_dates(X)
-        X = validate_data(self, X, reset=reset, dtype=float_kinds(X))
-        largest = float(np.abs(X).max())
-        check_values(-1, largest, X.dtype)
-        check_not_vanishing(largest, X.dtype)
-        rows: NDArray[np.floating] = X if X.flags.writeable else X.copy()
-        return rows
+        return valid_rows(self, as_rows(X, "X"), reset=reset)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
