@@ -116,6 +116,22 @@ def check_no_gap(labels: NDArray[Any], name: str) -> None:
         raise InputError(f"{name}: {labels[gaps][0]!s} in row {int(gaps.argmax())} is no label; remove such rows")
 
 
+def of_one_type(labels: Any, name: str) -> NDArray[Any]:
+    """Labels that may be Python objects as an array of one type; text beside NaN would become the text "nan".
+
+    Raises:
+        InputError: they have several types.
+    """
+    if not of_objects(labels):
+        return np.asarray(labels)
+    items = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    kinds = {type(item) for item in items}
+    if len(kinds) > 1 and not kinds <= {bool, int, float}:
+        types = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise InputError(f"{name} has labels of several types, {types}; give labels of one type")
+    return np.array(items)
+
+
 def of_objects(values: Any) -> bool:
     """Whether values are a list, or an array or column of Python objects, which may be of several types."""
     return isinstance(values, (list, tuple)) or getattr(getattr(values, "dtype", None), "kind", "") == "O"

@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
 
-from clustering.estimator_input import as_array, check_no_gap, float_kinds, of_objects
+from clustering.estimator_input import as_array, check_no_gap, float_kinds, of_one_type
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from clustering.graphs.neighbours import NeighbourGraph
@@ -112,12 +112,7 @@ def graph_objectives(labels: ArrayLike, W: Any) -> GraphObjectives:
 
 def _numbered(labels: ArrayLike) -> NDArray[np.int64]:
     """(N,) indices of labels among their sorted distinct values."""
-    values = as_array(labels)
-    if of_objects(values):  # numpy would write NaN as "nan"
-        kinds = {type(value.item() if isinstance(value, np.generic) else value) for value in values}
-        if len(kinds) > 1 and not kinds <= {bool, int, float}:
-            raise InputError(f"labels have several types, {', '.join(sorted(kind.__name__ for kind in kinds))}")
-    values = np.asarray(values)
+    values = of_one_type(as_array(labels), "a clustering")
     if values.ndim != 1 or not values.size:
         raise InputError(f"labels must be a 1-d array, not of shape {values.shape}")
     check_no_gap(values, "labels")

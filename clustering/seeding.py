@@ -56,7 +56,7 @@ def plus_plus(
 
     nearest = rows.squared_norms.new_full((trials, points), torch.inf)
     if existing is not None and len(existing):
-        nearest = nearer(rows, existing, nearest[:1]).amin(dim=0).expand(trials, -1)
+        nearest = _nearer(rows, existing, nearest[:1]).amin(dim=0).expand(trials, -1)
     seeds: list[Tensor] = []
     for _ in range(count):
         chance = np.stack([generator.random(draws) for generator in streams])
@@ -70,7 +70,7 @@ def plus_plus(
                 raise too_few(distinct, distinct - len(seeds) + count)
             thresholds = torch.from_numpy(chance).to(nearest.device) * sums[:, -1:]
             candidates = torch.searchsorted(sums, thresholds, right=True).clamp_max(points - 1)
-        new = nearer(rows, rows.at(candidates), nearest[:, None])
+        new = _nearer(rows, rows.at(candidates), nearest[:, None])
         best = first_lowest(weighted(new).sum(dim=2, dtype=torch.float64))
         trial = torch.arange(trials, device=best.device)
         seeds.append(candidates[trial, best])
@@ -78,15 +78,11 @@ def plus_plus(
     return torch.stack(seeds, dim=1) if seeds else torch.empty(trials, 0, dtype=torch.int64)
 
 
-def nearer(rows: Rows, seeds: Tensor, nearest: Tensor | None) -> Tensor:
-    """(…, N) squared distances of the rows from the nearest seed.
-
-    They combine the distances `nearest` (…, N) from earlier seeds with those from one more (…, D), and are 0 if they
-    are within rounding of equal rows.
-    """
+def _nearer(rows: Rows, seeds: Tensor, nearest: Tensor) -> Tensor:
+    """(…, N) squared distances of the rows from the nearest seed: of earlier ones, `nearest` (…, N), and one more
+    (…, D). They are 0 if they are within rounding of equal rows."""
     squared = rows.squared_distances_to_draw_by(seeds)
-    if nearest is not None:
-        squared = torch.minimum(squared, nearest, out=squared)
+    squared = torch.minimum(squared, nearest, out=squared)
     tolerance = 64 * torch.finfo(rows.values.dtype).eps * rows.squared_norms
     return squared.masked_fill_(squared <= tolerance, 0.0)
 
