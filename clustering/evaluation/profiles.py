@@ -1,7 +1,7 @@
 """Description of the clusters of a table in the units of the table, for users who look at rows rather than methods."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,45 +9,29 @@ from numpy.typing import NDArray
 from clustering.datasets.table_columns import spreads
 
 
-@dataclass(frozen=True)
-class Trait:
-    """Difference between the rows of a cluster and all other rows in one column.
-
-    Attributes:
-        column: its name.
-        inside, outside: mean over the rows of the cluster, and over all others.
-        difference: inside - outside, in units of the column's standard deviation over all rows; 0 if it is constant.
-    """
-
-    column: str
-    inside: float
-    outside: float
-    difference: float
-
-
-@dataclass(frozen=True)
-class Profile:
+class Profile(NamedTuple):
     """Description of one cluster.
 
     Attributes:
         cluster: its label.
         rows: number of rows, at least one.
         share: share of all rows, in (0, 1].
-        traits: one for each column, by descending difference.
+        means: (D,) mean of each column over the rows of the cluster.
+        differences: (D,) from the means over all other rows, in standard deviations over all rows; 0 if constant.
         typical: rows nearest to the mean of the cluster in standardised columns, nearest first.
     """
 
     cluster: int
     rows: int
     share: float
-    traits: tuple[Trait, ...]
-    typical: tuple[int, ...]
+    means: NDArray[np.float64]
+    differences: NDArray[np.float64]
+    typical: list[int]
 
 
 def profiles(
     values: NDArray[np.floating],
     labels: NDArray[np.integer],
-    columns: Sequence[str],
     *,
     column_of: NDArray[np.intp] | None = None,
     typical: int = 3,
@@ -57,29 +41,23 @@ def profiles(
     Args:
         values: (N, D) in original units, finite.
         labels: (N,) clusters.
-        columns: D names.
         column_of: (D,) as in `spreads`; None means one column per feature.
         typical: maximum number of typical rows per cluster.
     """
     table = values.astype(np.float64, copy=False)
-    mean, spread = table.mean(axis=0), table.std(axis=0)
-    constant = spread <= 1e-12 * np.abs(mean)
+    spread, points, total = table.std(axis=0), len(table), table.sum(axis=0)
+    constant = spread <= 1e-12 * np.abs(table.mean(axis=0))
     unit = np.where(constant, 1.0, spread)
-    total, points = table.sum(axis=0), len(table)
     together = unit if column_of is None else np.where(constant, 1.0, spreads(table, column_of))
     results = []
     for cluster, count in zip(*np.unique(labels, return_counts=True), strict=True):
         members = np.flatnonzero(labels == cluster)
         inside = table[members].mean(axis=0)
         outside = (total - count * inside) / (points - count) if count < points else inside
-        difference = np.where(constant, 0.0, (inside - outside) / unit)
-        traits = tuple(
-            Trait(columns[j], float(inside[j]), float(outside[j]), float(difference[j]))
-            for j in np.argsort(-np.abs(difference), kind="stable")
-        )
+        differences = np.where(constant, 0.0, (inside - outside) / unit)
         distances = np.square((table[members] - inside) / together).sum(axis=1)
-        nearest = members[np.argsort(distances, kind="stable")[:typical]]
-        results.append(Profile(int(cluster), int(count), float(count / points), traits, tuple(nearest.tolist())))
+        nearest = members[np.argsort(distances, kind="stable")[:typical]].tolist()
+        results.append(Profile(int(cluster), int(count), float(count / points), inside, differences, nearest))
     return sorted(results, key=lambda profile: -profile.rows)
 
 
