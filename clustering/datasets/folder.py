@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.files.pictures import PICTURES, Fit, open_picture, pictures_under, squared
-from clustering.files.regular import open_regular, read_bytes
+from clustering.files.regular import open_regular, read_bytes, state_of
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import Fingerprint, fingerprint
@@ -52,7 +52,7 @@ class Folder(Validated):
         folder = self._folder()
         names = self._names(folder)
         try:
-            return _content(folder, tuple(names), tuple(_stamp(folder / name) for name in names))
+            return _content(folder, tuple(names), tuple(state_of(folder / name) for name in names))
         except OSError as error:
             raise InputError(
                 f"dataset folder: {error.filename} cannot be read ({error.strerror}); remove it"
@@ -108,18 +108,12 @@ class Folder(Validated):
         return np.atleast_3d(pixels).transpose(2, 0, 1).ravel()
 
 
-def _stamp(path: Path) -> tuple[int, ...]:
-    """A value that changes if the file may have changed."""
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-
-
 @functools.lru_cache(maxsize=8)  # one command may contain many configs of a folder
-def _content(folder: Path, names: tuple[str, ...], stamps: tuple[tuple[int, ...], ...]) -> str:
+def _content(folder: Path, names: tuple[str, ...], states: tuple[tuple[int, ...], ...]) -> str:
     whole = Fingerprint("folder of points", RECIPE)
-    for name, digest in on_each_core(lambda name: _digest(folder / name), names):
+    for name, content in on_each_core(lambda name: _digest(folder / name), names):
         whole.add(name)
-        whole.add(digest)
+        whole.add(content)
     return str(whole)
 
 

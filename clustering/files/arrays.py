@@ -23,16 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor
 
-FORMATS = {
-    ".npy": "an array of NumPy",
-    ".npz": "an archive of arrays of NumPy",
-    ".pt": "a file of torch.save",
-    ".pth": "a file of torch.save",
-    ".safetensors": "a safetensors file",
-    ".parquet": "a Parquet file",
-    ".pq": "a Parquet file",
-}
-ENDINGS = ", ".join(FORMATS)
+ENDINGS = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".parquet", ".pq")
 UNREADABLE = (
     *(OSError, ValueError, EOFError, LookupError, NotImplementedError, RuntimeError, SyntaxError, TypeError),
     *(OverflowError, MemoryError, AttributeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError),
@@ -84,15 +75,15 @@ def open_arrays(path: str | Path) -> NamedArrays:
     suffix = path.suffix.lower()
     if not path.is_file():
         raise InputError(f"{path}: {'not a file' if path.exists() else 'no such file'}; give a file of arrays")
-    if suffix not in FORMATS:
-        raise InputError(f"{path}: arrays are read from {ENDINGS}; convert it")
+    if suffix not in ENDINGS:
+        raise InputError(f"{path}: arrays are read from {', '.join(ENDINGS)}; convert it")
     try:
         return _opened(path, suffix)
     except (ImportError, InputError):
         raise
     except Exception as error:  # what the libraries raise for a damaged file cannot be listed
         raise InputError(
-            f"{path}: damaged, or not {FORMATS[suffix]} ({_why(error)}); write or download it again"
+            f"{path}: damaged, or not a {suffix} file ({_why(error)}); write or download it again"
         ) from error
 
 

@@ -73,12 +73,18 @@ def text_of(path: str | Path) -> str:
     return text
 
 
-def head_of(path: str | Path, size: int = 1 << 16) -> bytes:
+def head_of(path: str | Path) -> bytes:
     """The first bytes of a file, which identify its format; empty if there is no file."""
     if not os.path.isfile(path):
         return b""
     with open_regular(path) as file:
-        return file.read(size)
+        return file.read(1 << 16)
+
+
+def state_of(path: str | Path) -> tuple[int, int, int, int]:
+    """Values that change when a file does: its device, inode, size and time."""
+    status = os.stat(path)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def fingerprint_of_files(paths: Sequence[Path], *parts: Part) -> str:

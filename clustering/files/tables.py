@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from clustering.files.atomic import replacing
 from clustering.files.cells import Cells
-from clustering.files.regular import text_of
+from clustering.files.regular import state_of, text_of
 from clustering.foundation.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -47,8 +47,7 @@ def read_table(path: str | Path, *, blank_lines: bool = False) -> "TableFile":
     is_parquet(path)
     if not path.is_file():
         raise InputError(f"no file {path}; set path=FILE to a table in CSV or Parquet")
-    state = path.stat()
-    return _read(path, blank_lines, state.st_mtime_ns, state.st_size)
+    return _read(path, blank_lines, state_of(path))
 
 
 def is_parquet(path: Path) -> bool:
@@ -254,7 +253,7 @@ class TableFile:
 
 
 @lru_cache(maxsize=2)
-def _read(path: Path, blank_lines: bool, changed: int, size: int) -> TableFile:
+def _read(path: Path, blank_lines: bool, state: tuple[int, ...]) -> TableFile:
     """The table of a file. The last ones are cached until they change, since a table is read several times."""
     kind = "Parquet" if is_parquet(path) else "CSV"
     try:

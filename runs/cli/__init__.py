@@ -118,9 +118,7 @@ def _prepare_process() -> None:
             if number is not None and signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, signal.default_int_handler)
     if not os.environ.keys() & {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}:
-        os.environ["OMP_WAIT_POLICY"] = (
-            "PASSIVE"  # before torch is loaded; a busy thread would delay those it waits for
-        )
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # of torch, once loaded: busy waiting delays the awaited threads
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # finds strategy=mymodule:MyStrategy; last, so that installed packages go first
 
