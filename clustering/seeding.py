@@ -67,7 +67,7 @@ def plus_plus(
             sums = weighted((nearest > 0) if flat else nearest).cumsum(dim=1, dtype=torch.float64)
             if (sums[:, -1] == 0).any():
                 distinct = len(seeds) + (0 if existing is None else len(existing))
-                raise too_few(distinct, distinct - len(seeds) + count)
+                raise TooFewDistinct(distinct, distinct - len(seeds) + count)
             thresholds = torch.from_numpy(chance).to(nearest.device) * sums[:, -1:]
             candidates = torch.searchsorted(sums, thresholds, right=True).clamp_max(points - 1)
         new = _nearer(rows, rows.at(candidates), nearest[:, None])
@@ -90,9 +90,8 @@ def _nearer(rows: Rows, seeds: Tensor, nearest: Tensor) -> Tensor:
 class TooFewDistinct(InputError):
     """There are fewer distinct points than clusters."""
 
-
-def too_few(distinct: int, clusters: int) -> TooFewDistinct:
-    return TooFewDistinct(f"{distinct} distinct points for {clusters} clusters: set n_clusters to at most {distinct}")
+    def __init__(self, distinct: int, clusters: int) -> None:
+        super().__init__(f"{distinct} distinct points for {clusters} clusters: set n_clusters to at most {distinct}")
 
 
 def first_seeds(

@@ -11,6 +11,7 @@ import math
 import numbers
 import types
 import typing
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Union
 
 from clustering.foundation.errors import InputError
@@ -67,12 +68,8 @@ def validate(parameters: Any) -> None:
         InputError: a field is invalid; the message names it, its valid values and its value.
     """
     hints = typing.get_type_hints(type(parameters), include_extras=True)
-    for field in dataclasses.fields(parameters):
-        value = getattr(parameters, field.name)
-        problem = mismatch(value, hints[field.name])
-        if problem:
-            owner = getattr(parameters, "name", None) or type(parameters).__name__
-            raise InputError(f"{owner}: {field.name} must be {problem}, not {value!r}")
+    fields = {field.name: hints[field.name] for field in dataclasses.fields(parameters)}
+    _check(parameters, getattr(parameters, "name", None) or type(parameters).__name__, fields, LARGEST)
 
 
 class Validated:
@@ -90,11 +87,15 @@ def validate_signature(estimator: Any) -> None:
     """
     hints = typing.get_type_hints(type(estimator).__init__, include_extras=True)
     hints.pop("return", None)
-    for name, hint in hints.items():
-        value = getattr(estimator, name)
-        problem = mismatch(value, hint, LARGEST_OF_ESTIMATORS)
+    _check(estimator, type(estimator).__name__, hints, LARGEST_OF_ESTIMATORS)
+
+
+def _check(owner: Any, name: str, hints: Mapping[str, Any], largest: float) -> None:
+    for field, hint in hints.items():
+        value = getattr(owner, field)
+        problem = mismatch(value, hint, largest)
         if problem:
-            raise InputError(f"{type(estimator).__name__}: {name} must be {problem}, not {value!r}")
+            raise InputError(f"{name}: {field} must be {problem}, not {value!r}")
 
 
 def mismatch(value: Any, annotation: Any, largest: float = LARGEST) -> str | None:
