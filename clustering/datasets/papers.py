@@ -310,7 +310,6 @@ class MNISTSmall(MNIST):
     """Equally many random digits of each class of MNIST (Table 2.1 of the thesis, which does not say which ones).
 
     Attributes:
-        root: folder with mnist.npz, or with the four IDX files, plain or compressed (.gz).
         per_class: number of digits per class.
         seed: seed of the selection.
     """
@@ -331,7 +330,6 @@ class MNISTUneven(MNIST):
     It tests methods that assume equal sizes, by the protocol of XSDC (Jones, Roulet and Harchaoui, Figure 10).
 
     Attributes:
-        root: folder with mnist.npz, or with the four IDX files, plain or compressed (.gz).
         share: share of digits 0 to 4, divided equally among them; 0.5 gives equal sizes.
         points: total number of points.
         seed: seed of the selection.
@@ -420,7 +418,6 @@ class CIFAR100(CIFAR10):
 
     Attributes:
         root: folder with the binary version, train.bin and test.bin; or with cifar100.npz, as for `CIFAR10`.
-        part: all pictures, or those of one part.
     """
 
     name, folder, label_bytes = "cifar100", "cifar-100-binary", 2
