@@ -46,34 +46,38 @@ def checked_rows(
         InputError: a fit has fewer rows than clusters; X is sparse, or contains dates or times; values are not finite,
             or their squares overflow or underflow; or the device is not available.
     """
-    name = type(estimator).__name__
-    X = as_array(X)
-    if sparse.issparse(X):
-        raise InputError(f"{name}: X is sparse, but dense rows are required; reduce it, as by TruncatedSVD")
-    check_no_dates(X)
-    from sklearn.utils.validation import validate_data  # slow to import
-
-    values = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=float_kinds(X),
-        ensure_all_finite=False,
-        order="C",
-    )
+    values = valid_rows(estimator, X, reset=reset)
     if reset and values.shape[0] < estimator.n_clusters:
         raise InputError(f"n_samples={values.shape[0]} should be >= n_clusters={estimator.n_clusters}")
-    largest = max(-values.min(initial=0), values.max(initial=0))
-    check_values(first_not_finite(values), largest, values.dtype)
-    check_not_vanishing(largest, values.dtype)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     elif device == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"{name}: device='cuda', but no CUDA device is available; set device='cpu' or 'auto'")
-    if not values.flags.writeable:
-        values = values.copy()  # torch warns of read-only arrays
+        raise InputError(
+            f"{type(estimator).__name__}: device='cuda', but no CUDA device is available; set device='cpu' or 'auto'"
+        )
     rows = torch.from_numpy(values).to(device)
     return unit_rows(rows) if normalize == "l2" else rows
+
+
+def valid_rows(estimator: Any, X: ArrayLike, *, reset: bool, dtype: Any = None) -> NDArray[np.floating]:
+    """(N, D) rows of X as a writable array, see `checked_rows`; of this dtype unless it is None."""
+    X = as_array(X)
+    if sparse.issparse(X):
+        raise InputError(
+            f"{type(estimator).__name__}: X is sparse, but dense rows are required; reduce it, as by TruncatedSVD"
+        )
+    check_no_dates(X)
+    from sklearn.utils.validation import validate_data  # slow to import
+
+    kinds = float_kinds(X) if dtype is None else dtype
+    values = validate_data(estimator, X, reset=reset, dtype=kinds, ensure_all_finite=False, order="C")
+    bad = ~np.isfinite(values.sum(axis=1, dtype=np.float64))
+    if bad.any():
+        raise InputError(
+            f"Input X contains NaN or infinity in row {int(bad.argmax())}; remove such rows or fill in the values"
+        )
+    check_squares(values)
+    return values if values.flags.writeable else np.array(values)  # torch warns of read-only arrays
 
 
 def as_array(values: Any) -> Any:
@@ -112,6 +116,22 @@ def check_no_gap(labels: NDArray[Any], name: str) -> None:
         raise InputError(f"{name}: {labels[gaps][0]!s} in row {int(gaps.argmax())} is no label; remove such rows")
 
 
+def of_one_type(labels: Any, name: str) -> NDArray[Any]:
+    """Labels that may be Python objects as an array of one type; text beside NaN would become the text "nan".
+
+    Raises:
+        InputError: they have several types.
+    """
+    if not of_objects(labels):
+        return np.asarray(labels)
+    items = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    kinds = {type(item) for item in items}
+    if len(kinds) > 1 and not kinds <= {bool, int, float}:
+        types = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise InputError(f"{name} has labels of several types, {types}; give labels of one type")
+    return np.array(items)
+
+
 def of_objects(values: Any) -> bool:
     """Whether values are a list, or an array or column of Python objects, which may be of several types."""
     return isinstance(values, (list, tuple)) or getattr(getattr(values, "dtype", None), "kind", "") == "O"
@@ -139,18 +159,18 @@ def float_kinds(X: Any) -> list[type]:
     return [np.float32, np.float64]
 
 
-def first_not_finite(values: Any) -> int:
-    """Index of the first row of values (N, D) with NaN or infinity; -1 if there is none."""
-    bad = np.flatnonzero(~np.isfinite(np.asarray(values.sum(axis=1, dtype=np.float64)).ravel()))
-    return int(bad[0]) if len(bad) else -1
+def check_squares(values: NDArray[np.floating]) -> None:
+    """Raise InputError if squares of finite values overflow, or if values are not all 0 but all squares underflow."""
+    largest = float(max(-values.min(initial=0), values.max(initial=0)))
+    if largest > np.sqrt(np.finfo(values.dtype).max) / 4e4:
+        raise InputError(f"Input X has values whose squares exceed {values.dtype}; rescale its columns")
+    check_not_vanishing(largest, values.dtype)
 
 
-def check_values(bad_row: int, largest: float, dtype: Any) -> None:
-    """Raise InputError if a row is not finite (`bad_row`, -1 for none), or if squares of the largest value overflow."""
-    if bad_row >= 0:
-        raise InputError(f"Input X contains NaN or infinity in row {bad_row}; remove such rows or fill in the values")
-    if largest > np.sqrt(np.finfo(dtype).max) / 4e4:
-        raise InputError(f"Input X has values whose squares exceed {np.dtype(dtype)}; rescale its columns")
+def check_not_vanishing(largest: float, dtype: Any) -> None:
+    """Raise InputError if values are not all 0 but all of their squares underflow; `largest` is over all rows."""
+    if 0 < largest < float(np.sqrt(np.finfo(dtype).tiny) * ABOVE_TINY):
+        raise InputError(f"Input X has only values whose squares underflow in {np.dtype(dtype)}; rescale its columns")
 
 
 def check_no_dates(X: Any, name: str = "Input X") -> None:
@@ -182,12 +202,6 @@ def _objects(values: Any) -> Any:
     if not isinstance(values, (list, tuple)) or not len(values):
         return ()
     return values[0] if isinstance(values[0], (list, tuple, np.ndarray)) else values[:1]
-
-
-def check_not_vanishing(largest: float, dtype: Any) -> None:
-    """Raise InputError if values are not all 0 but all of their squares underflow; `largest` is over all rows."""
-    if 0 < largest < float(np.sqrt(np.finfo(dtype).tiny) * ABOVE_TINY):
-        raise InputError(f"Input X has only values whose squares underflow in {np.dtype(dtype)}; rescale its columns")
 
 
 def known_clusters(labels: ArrayLike | None, rows: Tensor, clusters: int) -> Clamp | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import grouped_parameters, mismatch, validate_signature
+from clustering.foundation.parameters import grouped_parameters, validate_signature
 from clustering.foundation.plugins import Plugins
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ KNOWLEDGE = {  # parameter of fit: description, config key, methods that have it
 def configured(kind: Any, values: Mapping[str, Any]) -> Any:
     """The estimator with these parameters, checked against their annotations if it has any.
 
-    A number, or a list of numbers, that was parsed as text because the default is a word (such as "estimate") is
-    converted back, unless the annotation requires text.
+    For a parameter without annotation, a number or a list that was taken for text because the default is a word (such
+    as "estimate") is converted back.
 
     Raises:
         InputError: the class is not a clusterer, whose `fit` requires only the points, or a parameter is invalid; the
@@ -62,7 +62,8 @@ def configured(kind: Any, values: Mapping[str, Any]) -> Any:
         hints = get_type_hints(kind.__init__, include_extras=True)
     except NameError:  # annotations with names imported for type checkers only
         return kind(**values)
-    built = kind(**arranged(kind, {name: _converted(value, hints.get(name)) for name, value in values.items()}))
+    found = {name: value if name in hints else _literal(value) for name, value in values.items()}
+    built = kind(**arranged(kind, found))
     validate_signature(built)
     return built
 
@@ -85,16 +86,13 @@ def arranged(estimator: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _converted(value: Any, hint: Any) -> Any:
-    """Text as the number or the list of numbers that it spells, where the annotation has these."""
-    if not isinstance(value, str) or (hint is not None and not value.startswith("[") and not mismatch(value, hint)):
-        return value
+def _literal(value: Any) -> Any:
+    """The number or the list that a text spells; other values are unchanged."""
     try:
-        parsed = ast.literal_eval(value)
+        parsed = ast.literal_eval(value) if isinstance(value, str) else value
     except (SyntaxError, ValueError):
         return value
-    parsed = tuple(parsed) if isinstance(parsed, list) else parsed
-    return value if hint is not None and mismatch(parsed, hint) else parsed
+    return tuple(parsed) if isinstance(parsed, list) else parsed
 
 
 def with_known(estimator: Any, **values: Any) -> Any:

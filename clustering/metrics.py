@@ -8,19 +8,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.optimize import linear_sum_assignment
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
 
-from clustering.estimator_input import as_array, check_no_gap, float_kinds, of_objects
+from clustering.estimator_input import as_array, check_no_gap, float_kinds, of_one_type
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from clustering.graphs.neighbours import NeighbourGraph
 from clustering.graphs.row_graph import scipy_graph
 from clustering.graphs.sparse_graph import SparseGraph
-
-_DENSE = 1 << 20
-"""Largest number of entries of a table of counts that is stored densely to match classes and clusters."""
 
 
 def nmi(truth: ArrayLike, labels: ArrayLike, *, average: Literal["geometric", "arithmetic"] = "geometric") -> float:
@@ -45,9 +41,6 @@ def accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
     """
     truth, labels = _paired(truth, labels)
     rows, columns = int(truth.max()) + 1, int(labels.max()) + 1
-    if rows * columns <= _DENSE:
-        table = contingency(truth, labels)
-        return float(table[linear_sum_assignment(table, maximize=True)].sum() / len(truth))
     # Every class may also be matched to a column of its own, for a reward of 1 instead of its count plus 1, because a
     # sparse matching is of all rows, and must not have zeros.
     counts = sparse.coo_array((np.ones(len(truth)), (truth, labels)), (rows, columns)).tocsr()
@@ -55,13 +48,6 @@ def accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
     rewards = sparse.hstack([counts, sparse.eye_array(rows)], format="csr")
     matched = rewards[min_weight_full_bipartite_matching(rewards, maximize=True)]
     return float((matched.sum() - rows) / len(truth))
-
-
-def contingency(truth: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
-    """(classes, clusters) numbers of points, both sorted by their values; none is empty."""
-    truth, labels = _paired(truth, labels)
-    rows, columns = int(truth.max()) + 1, int(labels.max()) + 1
-    return np.bincount(truth * columns + labels, minlength=rows * columns).reshape(rows, columns)
 
 
 def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) -> float:
@@ -126,12 +112,7 @@ def graph_objectives(labels: ArrayLike, W: Any) -> GraphObjectives:
 
 def _numbered(labels: ArrayLike) -> NDArray[np.int64]:
     """(N,) indices of labels among their sorted distinct values."""
-    values = as_array(labels)
-    if of_objects(values):  # numpy would write NaN as "nan"
-        kinds = {type(value.item() if isinstance(value, np.generic) else value) for value in values}
-        if len(kinds) > 1 and not kinds <= {bool, int, float}:
-            raise InputError(f"labels have several types, {', '.join(sorted(kind.__name__ for kind in kinds))}")
-    values = np.asarray(values)
+    values = of_one_type(as_array(labels), "a clustering")
     if values.ndim != 1 or not values.size:
         raise InputError(f"labels must be a 1-d array, not of shape {values.shape}")
     check_no_gap(values, "labels")

@@ -56,7 +56,7 @@ def plus_plus(
 
     nearest = rows.squared_norms.new_full((trials, points), torch.inf)
     if existing is not None and len(existing):
-        nearest = nearer(rows, existing, nearest[:1]).amin(dim=0).expand(trials, -1)
+        nearest = _nearer(rows, existing, nearest[:1]).amin(dim=0).expand(trials, -1)
     seeds: list[Tensor] = []
     for _ in range(count):
         chance = np.stack([generator.random(draws) for generator in streams])
@@ -67,10 +67,10 @@ def plus_plus(
             sums = weighted((nearest > 0) if flat else nearest).cumsum(dim=1, dtype=torch.float64)
             if (sums[:, -1] == 0).any():
                 distinct = len(seeds) + (0 if existing is None else len(existing))
-                raise too_few(distinct, distinct - len(seeds) + count)
+                raise TooFewDistinct(distinct, distinct - len(seeds) + count)
             thresholds = torch.from_numpy(chance).to(nearest.device) * sums[:, -1:]
             candidates = torch.searchsorted(sums, thresholds, right=True).clamp_max(points - 1)
-        new = nearer(rows, rows.at(candidates), nearest[:, None])
+        new = _nearer(rows, rows.at(candidates), nearest[:, None])
         best = first_lowest(weighted(new).sum(dim=2, dtype=torch.float64))
         trial = torch.arange(trials, device=best.device)
         seeds.append(candidates[trial, best])
@@ -78,15 +78,11 @@ def plus_plus(
     return torch.stack(seeds, dim=1) if seeds else torch.empty(trials, 0, dtype=torch.int64)
 
 
-def nearer(rows: Rows, seeds: Tensor, nearest: Tensor | None) -> Tensor:
-    """(…, N) squared distances of the rows from the nearest seed.
-
-    They combine the distances `nearest` (…, N) from earlier seeds with those from one more (…, D), and are 0 if they
-    are within rounding of equal rows.
-    """
+def _nearer(rows: Rows, seeds: Tensor, nearest: Tensor) -> Tensor:
+    """(…, N) squared distances of the rows from the nearest seed: of earlier ones, `nearest` (…, N), and one more
+    (…, D). They are 0 if they are within rounding of equal rows."""
     squared = rows.squared_distances_to_draw_by(seeds)
-    if nearest is not None:
-        squared = torch.minimum(squared, nearest, out=squared)
+    squared = torch.minimum(squared, nearest, out=squared)
     tolerance = 64 * torch.finfo(rows.values.dtype).eps * rows.squared_norms
     return squared.masked_fill_(squared <= tolerance, 0.0)
 
@@ -94,9 +90,8 @@ def nearer(rows: Rows, seeds: Tensor, nearest: Tensor | None) -> Tensor:
 class TooFewDistinct(InputError):
     """There are fewer distinct points than clusters."""
 
-
-def too_few(distinct: int, clusters: int) -> TooFewDistinct:
-    return TooFewDistinct(f"{distinct} distinct points for {clusters} clusters: set n_clusters to at most {distinct}")
+    def __init__(self, distinct: int, clusters: int) -> None:
+        super().__init__(f"{distinct} distinct points for {clusters} clusters: set n_clusters to at most {distinct}")
 
 
 def first_seeds(

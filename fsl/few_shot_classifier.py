@@ -22,11 +22,11 @@ from clustering.estimator_input import (
     as_array,
     check_no_dates,
     check_no_gap,
-    check_not_vanishing,
-    check_values,
+    check_squares,
     float_kinds,
     is_arrow,
     of_objects,
+    valid_rows,
 )
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.cores import one_core
@@ -179,7 +179,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 warnings.filterwarnings("ignore", "The number of unique classes")
                 check_classification_targets(y)
             check_no_gap(y, "y")
-            check_not_vanishing(float(np.abs(X).max()), X.dtype)
+            check_squares(X)
         if names is None:
             self.classes_, self.support_labels_ = np.unique(y, return_inverse=True)
         else:
@@ -188,7 +188,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError(f"text has {names.text.shape[1]} features, the pictures have {X.shape[1]}")
         if len(self.classes_) < 2:
             raise InputError(f"only one class, '{self.classes_[0]}'; at least two classes are required")
-        self.strategy_, self.support_, self.refined_by_ = strategy, _writable(X) if len(X) else X, 0
+        self.strategy_, self.support_, self.refined_by_ = strategy, np.require(X, requirements="W"), 0
         self.text_ = None if names is None else names.text.astype(X.dtype)
         self.logit_scale_ = LOGIT_SCALE if logit_scale is None else logit_scale
         encoder = self._loaded()
@@ -395,7 +395,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Checked (Q, D) features of queries."""
         if not len(self.support_) and hasattr(features, "to_numpy"):  # fitted to class names, not to named columns
             features = features.to_numpy()
-        return _writable(validate_data(self, features, reset=False, dtype=self.support_.dtype))
+        return valid_rows(self, features, reset=False, dtype=self.support_.dtype)
 
     def _base_mean(self) -> NDArray[np.floating] | None:
         if self.base_mean is None and len(np.unique(self.support_labels_)) < len(self.classes_):
@@ -470,9 +470,3 @@ def _are_pictures(X: Any) -> bool:
         X = X.tolist()
     first: Any = X[0] if isinstance(X, Sequence) and len(X) else 0.0
     return isinstance(first, (str, os.PathLike)) or hasattr(first, "convert") or np.ndim(first) > 1
-
-
-def _writable(X: NDArray[np.floating]) -> NDArray[np.floating]:
-    """A writable array, as torch expects; also checks that the squares of its values do not overflow."""
-    check_values(-1, float(np.abs(X).max()), X.dtype)
-    return X if X.flags.writeable else X.copy()

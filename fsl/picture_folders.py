@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustering.files.picture_formats import PICTURES
+from clustering.files.pictures import HIDDEN, PICTURES, pictures_under
 from clustering.files.regular import open_regular
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
-from fsl.benchmarks.layouts import HIDDEN, pictures_by_class, pictures_under
+from fsl.benchmarks.layouts import pictures_by_class
 
 FEWEST = 2  # minimum number of classes
 

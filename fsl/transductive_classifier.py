@@ -10,10 +10,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 from torch import Tensor
 
-from clustering.estimator_input import as_array, check_no_dates, check_not_vanishing, check_values, float_kinds
+from clustering.estimator_input import as_array, of_one_type, valid_rows
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.graphs.knn import nearest_among
@@ -257,14 +257,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return centred if self.strategy_.transform == "UN" else unit_rows(centred)
 
     def _checked(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
-        X = as_rows(X, "X")
-        check_no_dates(X)
-        X = validate_data(self, X, reset=reset, dtype=float_kinds(X))
-        largest = float(np.abs(X).max())
-        check_values(-1, largest, X.dtype)
-        check_not_vanishing(largest, X.dtype)
-        rows: NDArray[np.floating] = X if X.flags.writeable else X.copy()
-        return rows
+        return valid_rows(self, as_rows(X, "X"), reset=reset)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
@@ -285,12 +278,7 @@ def given_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
         missing[~missing] = [value == unknown for value in values[~missing].tolist()]
     known = values[~missing]
     if known.dtype.kind == "O":
-        labels = [value.item() if isinstance(value, np.generic) else value for value in known]
-        kinds = {type(value) for value in labels}
-        if len(kinds) > 1 and not kinds <= {bool, int, float}:
-            kinds_named = " and ".join(sorted(kind.__name__ for kind in kinds))
-            raise InputError(f"y has labels of several types, {kinds_named}; give labels of one type")
-        return ~missing, np.array(labels)
+        return ~missing, of_one_type(known, "y")
     if len(known):
         assert_all_finite(known, input_name="y")
         with warnings.catch_warnings():  # one or two labels per class are expected here

@@ -9,7 +9,7 @@ from PIL import Image
 
 from clustering import SLK, KMeans, metrics
 from clustering.datasets.folder import Folder
-from clustering.files.picture_formats import eight_bits, warn_of_others
+from clustering.files.pictures import eight_bits, warn_of_others
 from clustering.files.tables import read_table
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import seed_of

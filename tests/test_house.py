@@ -70,6 +70,17 @@ def test_no_circle_of_imports(room: str) -> None:
     assert not circle({name: imported_modules(name, path, modules) for name, path in modules.items()})
 
 
+def test_no_circle_of_folders_in_clustering() -> None:
+    modules, imports = modules_of("clustering"), dict[str, set[str]]()
+    for name, path in modules.items():
+        folder = ".".join(name.split(".")[:2])
+        found = {".".join(one.split(".")[:2]) for one in imported_modules(name, path, modules)}
+        imports.setdefault(folder, set()).update(found - {folder})
+    imports.pop("clustering")  # names of all folders, imported when they are used
+    assert not circle(imports)
+    assert not imports["clustering.foundation"]
+
+
 @pytest.mark.parametrize("room", MAY_IMPORT)
 def test_imports_run_one_way(room: str) -> None:
     files = list((PROJECT / room).rglob("*.py"))

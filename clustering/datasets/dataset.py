@@ -1,6 +1,11 @@
-"""Interface of data sets: points as rows, and their classes if these are known."""
+"""Points as rows, and their classes if these are known: what `read` of a data set returns.
 
-from typing import Any, ClassVar, NamedTuple, Protocol
+A data set is a frozen dataclass whose fields are its config, with a class variable `name`. `source()` is a fast
+fingerprint of the source of the points (16 hexadecimal digits), which does not depend on where files are. Both raise
+InputError if files are missing; the message says which file belongs where.
+"""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,32 +38,6 @@ class Dataset(NamedTuple):
     names: tuple[str, ...] = ()
     told: NDArray[np.bool_] | None = None
     kept: NDArray[np.bool_] | None = None
-
-
-class Source(Protocol):
-    """A frozen dataclass whose fields are its config; one small file each.
-
-    Attributes:
-        name: name in the table of data sets.
-    """
-
-    name: ClassVar[str]
-
-    def source(self) -> str:
-        """Fast fingerprint of the source of the points (16 hexadecimal digits); it does not depend on where files are.
-
-        Raises:
-            InputError: files are missing; the message says which file belongs where.
-        """
-        ...
-
-    def read(self) -> Dataset:
-        """Load all points.
-
-        Raises:
-            InputError: files are missing or have unexpected content.
-        """
-        ...
 
 
 def check(name: str, dataset: Dataset) -> Dataset:

@@ -1,32 +1,24 @@
 """Hand-written digits of scikit-learn, and the selection of digits at unequal frequencies."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset
+from clustering.datasets.generated import Included
 from clustering.foundation.errors import InputError
-from clustering.foundation.fingerprint import fingerprint
-from clustering.foundation.parameters import AtLeast, Within, validate
+from clustering.foundation.parameters import AtLeast, Within
 from clustering.foundation.streams import stream
-
-RECIPE = 1  # increase it when other points would be selected
 
 
 @dataclass(frozen=True)
-class Digits:
+class Digits(Included):
     """1,797 hand-written digits (test part of UCI's optical recognition set): points of 64 grey values in [0, 1], 10
     classes. Included in scikit-learn, so there is nothing to download."""
 
-    name: ClassVar[str] = "digits"
-
-    def __post_init__(self) -> None:
-        validate(self)
-
-    def source(self) -> str:
-        return fingerprint(self.name, RECIPE)
+    name = "digits"
 
     def read(self) -> Dataset:
         from sklearn.datasets import load_digits

@@ -10,7 +10,7 @@ import numpy as np
 from clustering.datasets.dataset import Dataset, check
 from clustering.files.regular import fingerprint_of_files
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import validate
+from clustering.foundation.parameters import Validated
 
 RECIPE = 1  # increase it when the same file would give other points
 FORMAT = "transduce features 1"  # format of `fsl.features.bank.FeatureBank`
@@ -18,7 +18,7 @@ FOUND = "clusters found"  # provenance of labels that are clusters rather than c
 
 
 @dataclass(frozen=True)
-class Features:
+class Features(Validated):
     """The rows of a feature bank (.safetensors), with its classes.
 
     Attributes:
@@ -28,9 +28,6 @@ class Features:
     name: ClassVar[str] = "features"
 
     path: str | None = None
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def source(self) -> str:
         return fingerprint_of_files([self._file()], "features", RECIPE)

@@ -10,26 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
-from clustering.files.picture_formats import (
-    HEIF_REMEDY,
-    PICTURES,
-    eight_bits,
-    is_heif,
-    is_picture,
-    read_heif,
-    warn_of_others,
-)
-from clustering.files.regular import open_regular
+from clustering.files.pictures import PICTURES, Fit, open_picture, pictures_under, squared
+from clustering.files.regular import open_regular, read_bytes, state_of
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import Fingerprint, fingerprint
-from clustering.foundation.parameters import Within, validate
+from clustering.foundation.parameters import Validated, Within
 
 RECIPE = 1  # increase it when the same files would give other points
 
 
 @dataclass(frozen=True)
-class Folder:
+class Folder(Validated):
     """Square versions of images, rotated upright as their EXIF data say.
 
     The sub-folders of the images, if there are any, are their classes, which are used only for comparison with the
@@ -48,11 +40,8 @@ class Folder:
     root: str | None = None
     size: Annotated[int, Within(8, 1024)] = 32
     colour: Literal["rgb", "grey"] = "rgb"
-    fit: Literal["crop", "squeeze"] = "crop"
+    fit: Fit = "crop"
     classes: Literal["folders"] | None = "folders"
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def source(self) -> str:
         """Fingerprint of the names and content of the images; file sizes would not distinguish uncompressed images.
@@ -63,7 +52,7 @@ class Folder:
         folder = self._folder()
         names = self._names(folder)
         try:
-            return _content(folder, tuple(names), tuple(_stamp(folder / name) for name in names))
+            return _content(folder, tuple(names), tuple(state_of(folder / name) for name in names))
         except OSError as error:
             raise InputError(
                 f"dataset folder: {error.filename} cannot be read ({error.strerror}); remove it"
@@ -90,14 +79,8 @@ class Folder:
         return folder
 
     def _names(self, folder: Path) -> list[str]:
-        """Paths of the images relative to the folder, with /; hidden files and macOS archive files are skipped."""
-        names = []
-        for place, below, files in os.walk(folder, followlinks=True):
-            below[:] = [name for name in below if not name.startswith((".", "__MACOSX"))]
-            warn_of_others(place, files)
-            inside = os.path.relpath(place, folder).replace(os.sep, "/")
-            before = "" if inside == "." else f"{inside}/"
-            names += [f"{before}{name}" for name in files if is_picture(name)]
+        """Paths of the images relative to the folder, with /."""
+        names = [os.path.relpath(file, folder).replace(os.sep, "/") for file in pictures_under(folder)]
         if len(names) < 2:
             raise InputError(
                 f"dataset folder: {folder} does not contain {'a second picture' if names else 'pictures'} "
@@ -117,48 +100,20 @@ class Folder:
         """(D,) pixels, channel by channel.
 
         Raises:
-            InputError: the image cannot be decoded; the message names it.
+            InputError: the image cannot be read or decoded; the message names it.
         """
-        from PIL import Image, ImageOps
-
-        readable = read_heif()
-        mode, square = ("RGB" if self.colour == "rgb" else "L"), (self.size, self.size)
-        try:
-            with open_regular(path) as stream, Image.open(stream) as file:
-                file.draft(mode, (3 * self.size, 3 * self.size))  # decode JPEG at reduced size if that is large enough
-                upright = ImageOps.exif_transpose(file)
-                if upright.mode == "F":
-                    raise ValueError("its values are fractions, whose range is unknown; save it with 8 or 16 bits")
-                if upright.mode.startswith("I"):  # 16 bits: Pillow's conversion clips values at 255
-                    upright = Image.fromarray(eight_bits(np.asarray(upright)))
-                if "transparency" in upright.info or upright.mode in ("RGBA", "LA", "PA"):
-                    below = Image.new("RGBA", upright.size, "white")
-                    upright = Image.alpha_composite(below, upright.convert("RGBA"))
-                picture = upright.convert(mode)
-        except Exception as error:  # Pillow raises many types of errors for damaged images
-            if is_heif(path.name) and not readable:
-                raise InputError(f"dataset folder: {path}: {HEIF_REMEDY}") from error
-            remedy = "save it smaller" if isinstance(error, Image.DecompressionBombError) else "repair or remove it"
-            raise InputError(f"dataset folder: {path} cannot be decoded ({error}); {remedy}") from error
-        if picture.size != square:
-            fitted = ImageOps.fit if self.fit == "crop" else Image.Image.resize
-            picture = fitted(picture, square, Image.Resampling.LANCZOS)
-        pixels = np.asarray(picture)
-        return (pixels.transpose(2, 0, 1) if pixels.ndim == 3 else pixels).ravel()
-
-
-def _stamp(path: Path) -> tuple[int, ...]:
-    """A value that changes if the file may have changed."""
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+        mode: Literal["RGB", "L"] = "RGB" if self.colour == "rgb" else "L"
+        picture = open_picture(read_bytes(path), str(path), least=self.size, upright=True, mode=mode)
+        pixels = np.asarray(squared(picture, self.size, self.fit))
+        return np.atleast_3d(pixels).transpose(2, 0, 1).ravel()
 
 
 @functools.lru_cache(maxsize=8)  # one command may contain many configs of a folder
-def _content(folder: Path, names: tuple[str, ...], stamps: tuple[tuple[int, ...], ...]) -> str:
+def _content(folder: Path, names: tuple[str, ...], states: tuple[tuple[int, ...], ...]) -> str:
     whole = Fingerprint("folder of points", RECIPE)
-    for name, digest in on_each_core(lambda name: _digest(folder / name), names):
+    for name, content in on_each_core(lambda name: _digest(folder / name), names):
         whole.add(name)
-        whole.add(digest)
+        whole.add(content)
     return str(whole)
 
 

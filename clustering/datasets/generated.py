@@ -8,27 +8,24 @@ import numpy as np
 from clustering.datasets.dataset import Dataset
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast, Validated
 from clustering.foundation.streams import stream
 
 RECIPE = 1  # increase it when other points would be generated
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A recipe for points."""
+class Included(Validated):
+    """Points that need no file."""
 
     name: ClassVar[str]
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def source(self) -> str:
         return fingerprint(self.name, RECIPE)
 
 
 @dataclass(frozen=True)
-class Bars(Drawn):
+class Bars(Included):
     """Points uniformly distributed in bars, stacked or arranged around a centre.
 
     K-means cuts the bars across, although there is a wide margin between them.
@@ -78,7 +75,7 @@ class Bars(Drawn):
 
 
 @dataclass(frozen=True)
-class Spirals(Drawn):
+class Spirals(Included):
     """Arm j is (t sin(t + 2 pi j / arms), t cos(t + 2 pi j / arms)), t from pi/4 to 4 pi, with Gaussian noise.
 
     Attributes:
@@ -105,7 +102,7 @@ class Spirals(Drawn):
 
 
 @dataclass(frozen=True)
-class Predictions(Drawn):
+class Predictions(Included):
     """Normal scores, whose softmax are the predictions, with one column per class. There are no true classes.
 
     Attributes:

@@ -12,65 +12,54 @@ from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.digits import uneven_rows
-from clustering.datasets.files import damaged, files_of, open_bytes
+from clustering.datasets.files import ProvidedFiles
 from clustering.files.arrays import UNREADABLE, read_arrays
-from clustering.files.regular import fingerprint_of_files
+from clustering.files.regular import fingerprint_of_files, read_bytes
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
-from clustering.foundation.parameters import AtLeast, Within, validate
+from clustering.foundation.parameters import AtLeast, Within
 from clustering.foundation.streams import stream
 
 Part = tuple[NDArray[Any], NDArray[Any]]
 """Rows and their classes."""
 IDX = ("train-images-idx3-ubyte", "t10k-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte")
+AS = "as x (N, D), and y (N,)"
 PIXELS = 3072  # values of a picture of CIFAR: its red ones, then the green, then the blue
 
 
 @dataclass(frozen=True)
-class PaperFiles:
-    """A data set in files. The class attributes say which files and what they contain; a class whose files have
-    another form than one .npz, or lines of numbers with the class last, has its own `_part`, or `_rows`.
+class PaperPoints(ProvidedFiles):
+    """Points with classes. Each form is one .npz file, with both parts as x_train, y_train, x_test and y_test or all
+    points as x and y, or one file a part, training part first. A class whose files are not lines of numbers and a class
+    has its own `_part`, or `_rows`.
 
     Attributes:
         root: folder with the files.
     """
 
-    name: ClassVar[str]
-    recipe: ClassVar[int] = 1
-    """Increased when the same files would give other points."""
-    content: ClassVar[str] = ""
-    """What the files contain, for messages."""
-    forms: ClassVar[Sequence[Sequence[str]]]
-    """Alternatives, each of one .npz file with both parts, or of one file a part, training part first."""
     shape: ClassVar[tuple[int | None, int]]
     """N, None if it is not known, and D."""
     classes: ClassVar[int | tuple[str, ...]]
     """Names of the classes in the order of their numbers in the files, or how many there are."""
+    place: ClassVar[int] = -1
+    """Place of the class in a line."""
     picture: ClassVar[tuple[int, int] | None] = None
     channels: ClassVar[int] = 1
-
-    root: str | None = None
-
-    def __post_init__(self) -> None:
-        validate(self)
-
-    def source(self) -> str:
-        return fingerprint_of_files(self._files(), self.name, self.recipe)
 
     def read(self) -> Dataset:
         paths = self._files()
         try:
             values, classes = self._rows(paths)
         except UNREADABLE as error:
-            raise damaged(self.name, paths[0], error) from error
+            raise self._damaged(paths[0], error) from error
         labels, names = numbered(classes)
         count = self.classes if isinstance(self.classes, int) else len(self.classes)
         points = len(values) if self.shape[0] is None else self.shape[0]
         if values.shape != (points, self.shape[1]) or classes.shape != (points,) or len(names) != count:
             expected = f"({self.shape[0] or 'N'}, {self.shape[1]}) and {'(N,)' if self.shape[0] is None else points}"
-            raise InputError(
-                f"dataset {self.name}: {paths[0]} has rows {values.shape}, and {classes.shape} labels of {len(names)} "
-                f"classes, not {expected} of {count} classes; download it again"
+            raise self._error(
+                f"{paths[0]} has rows {values.shape}, and {classes.shape} labels of {len(names)} classes, not "
+                f"{expected} of {count} classes; download it again"
             )
         rows = self._selected(labels)
         return Dataset(
@@ -81,22 +70,20 @@ class PaperFiles:
             channels=self.channels,
         )
 
-    def _files(self) -> list[Path]:
-        return files_of(self.name, self.root, self.forms, self.content)
-
     def _rows(self, paths: Sequence[Path]) -> Part:
         """Rows and classes of all files."""
-        if len(paths) == 1 and paths[0].suffix == ".npz":
+        if paths[0].suffix == ".npz":
             arrays = read_arrays(paths[0])
-            values = np.concatenate([arrays["x_train"], arrays["x_test"]])
-            return values.reshape(len(values), -1), np.concatenate([arrays["y_train"], arrays["y_test"]]).ravel()
+            parts = ("_train", "_test") if "x_train" in arrays else ("",)
+            x, y = (np.concatenate([arrays[f"{name}{part}"] for part in parts]) for name in "xy")
+            return x.reshape(len(x), -1), y.ravel()
         rows, classes = zip(*(self._part(path) for path in paths), strict=True)
         return np.concatenate(rows), np.concatenate(classes)
 
     def _part(self, path: Path) -> Part:
         """Rows and classes of one file."""
         table = np.loadtxt(path)
-        return table[:, :-1], table[:, -1].astype(np.int64)
+        return np.delete(table, self.place, axis=1), table[:, self.place].astype(np.int64)
 
     def _selected(self, labels: NDArray[np.int64]) -> NDArray[np.int64] | slice:
         """The rows to use, in their original order."""
@@ -108,7 +95,7 @@ class PaperFiles:
 
 
 @dataclass(frozen=True)
-class Shuttle(PaperFiles):
+class Shuttle(PaperPoints):
     """58,000 sensor readings of the space shuttle (Statlog, UCI), 9 integers in 7 classes of very unequal size.
 
     There are 45,586 / 50 / 171 / 8,903 / 3,267 / 10 / 13 points in the classes, training rows first.
@@ -124,7 +111,7 @@ class Shuttle(PaperFiles):
 
 
 @dataclass(frozen=True)
-class MAGIC(PaperFiles):
+class MAGIC(PaperPoints):
     """Particle showers in a Cherenkov telescope (UCI), 10 standardised measurements; 12,332 gammas and 6,688 hadrons.
 
     Attributes:
@@ -161,7 +148,7 @@ class MAGIC(PaperFiles):
 
 
 @dataclass(frozen=True)
-class R8(PaperFiles):
+class R8(PaperPoints):
     """7,674 news of Reuters-21578 in 8 topics of very unequal size, training part first.
 
     The weight of a word is 1 + log(count in the document), times its inverse document frequency over all documents.
@@ -184,7 +171,7 @@ class R8(PaperFiles):
 
     def _part(self, path: Path) -> Part:
         """Texts (n, 1) and topics."""
-        lines = [line.partition("\t") for line in open_bytes(path).decode().splitlines()]
+        lines = [line.partition("\t") for line in read_bytes(path).decode().splitlines()]
         if not lines or not all(tab for _, tab, _ in lines):
             raise ValueError(f"{path.name} does not consist of lines topic<TAB>text")
         return np.array([[text] for _, _, text in lines], dtype=object), np.array([topic for topic, _, _ in lines])
@@ -207,62 +194,40 @@ class R8(PaperFiles):
         return rows
 
 
-class StoredFeatures(PaperFiles):
-    """Published features that cannot be computed here: x (N, D) and y (N,) in one .npz file.
-
-    Attributes:
-        root: folder with the file.
-    """
-
-    def _files(self) -> list[Path]:
-        return files_of(self.name, self.root, self.forms, f"{self.content}, as x (N, D), and y (N,)")
-
-    def _rows(self, paths: Sequence[Path]) -> Part:
-        arrays = read_arrays(paths[0])
-        if not {"x", "y"} <= arrays.keys():
-            raise InputError(
-                f"dataset {self.name}: {paths[0]} contains {', '.join(arrays) or 'nothing'}; call the features x and "
-                "the classes y"
-            )
-        return arrays["x"], arrays["y"].ravel()
-
-
-class MNISTCode(StoredFeatures):
+class MNISTCode(PaperPoints):
     """MNIST (code): 70,000 points of 10 outputs of an auto-encoder (SpectralNet, Shaham et al. 2018), 10 classes."""
 
     name, forms = "mnist_code", (("mnist_code.npz",),)
     shape, classes = (None, 10), 10
-    content = "codes of the auto-encoder of variational deep embedding that SpectralNet uses"
+    content = f"codes of the auto-encoder of variational deep embedding that SpectralNet uses, {AS}"
 
 
-class MNISTGAN(StoredFeatures):
+class MNISTGAN(PaperPoints):
     """MNIST (GAN): 70,000 points of 256 features of a discriminator (Ziko, Granger and Ben Ayed 2018), 10 classes."""
 
     name, forms = "mnist_gan", (("mnist_gan.npz",),)
     shape, classes = (None, 256), 10
-    content = (
-        "features of the discriminator of a GAN trained on MNIST (data/mnist_gan.npz of the authors' repository SLK)"
-    )
+    content = f"features of the discriminator of a GAN trained on MNIST (the authors' repository SLK has them), {AS}"
 
 
-class ReutersCode(StoredFeatures):
+class ReutersCode(PaperPoints):
     """Reuters (code): 685,071 news of RCV1 as 10 outputs of an auto-encoder (Shaham et al. 2018), 4 topics."""
 
     name, forms = "reuters_code", (("reuters_code.npz",),)
     shape, classes = (None, 10), 4
-    content = "codes of the 685,071 documents with a single root topic, by the auto-encoder of SpectralNet"
+    content = f"codes of the 685,071 documents with a single root topic, by the auto-encoder of SpectralNet, {AS}"
 
 
-class YTF(StoredFeatures):
+class YTF(PaperPoints):
     """YouTube Faces (Wolf, Hassner and Maoz 2011; thesis, Table 2.1): 10,036 crops of 9,075 raw values, 40 people."""
 
     name, forms = "ytf", (("ytf.npz",),)
     shape, classes = (None, 9075), 40
-    content = "10,036 faces of 40 people, 55 x 55 x 3 values each"
+    content = f"10,036 faces of 40 people, 55 x 55 x 3 values each, {AS}"
 
 
 @dataclass(frozen=True)
-class LabelMe(StoredFeatures):
+class LabelMe(PaperPoints):
     """LabelMe: 2,688 outdoor scenes of 8 types (Oliva and Torralba 2001; thesis, Table 2.1).
 
     Attributes:
@@ -270,7 +235,7 @@ class LabelMe(StoredFeatures):
         features: alexnet: 4,096 outputs of a fully connected layer; gist: 44,604 values.
     """
 
-    name, classes, content = "labelme", 8, "features of 2,688 scenes of 8 kinds"
+    name, classes, content = "labelme", 8, f"features of 2,688 scenes of 8 kinds, {AS}"
 
     features: Literal["alexnet", "gist"] = "alexnet"
 
@@ -284,7 +249,7 @@ class LabelMe(StoredFeatures):
 
 
 @dataclass(frozen=True)
-class USPS(PaperFiles):
+class USPS(PaperPoints):
     """9,298 hand-written digits of postal codes, 256 grey values in [0, 1] (Hull 1994), training images first.
 
     Attributes:
@@ -293,12 +258,7 @@ class USPS(PaperFiles):
 
     name = "usps"
     forms = (("usps.npz",), ("zip.train", "zip.test"))
-    shape, classes, picture = (9298, 256), 10, (16, 16)
-
-    def _part(self, path: Path) -> Part:
-        """Lines with a digit and 256 numbers."""
-        table = np.loadtxt(path)
-        return table[:, 1:], table[:, 0].astype(np.int64)
+    shape, classes, picture, place = (9298, 256), 10, (16, 16), 0
 
     def _scaled(self, values: NDArray[Any]) -> NDArray[Any]:
         """Values in [0, 1], from integers in [0, 2000], as is usual for USPS, or from floats in [-1, 1]."""
@@ -308,7 +268,7 @@ class USPS(PaperFiles):
 
 
 @dataclass(frozen=True)
-class MNIST(PaperFiles):
+class MNIST(PaperPoints):
     """70,000 hand-written digits of 784 grey values in [0, 1], 10 classes: training images first, then test (LeCun,
     Bottou, Bengio and Haffner 1998).
 
@@ -326,11 +286,9 @@ class MNIST(PaperFiles):
 
     def _rows(self, paths: Sequence[Path]) -> Part:
         if len(paths) == 1:
-            images, classes = super()._rows(paths)
-            return images, classes.astype(np.int64)
-        train, test, *classes_of_parts = (_idx(path) for path in paths)
-        images = np.concatenate([train, test])
-        return images.reshape(len(images), -1), np.concatenate(classes_of_parts).astype(np.int64)
+            return super()._rows(paths)
+        *images, train, test = (_idx(path) for path in paths)
+        return np.concatenate(images).reshape(-1, 784), np.concatenate([train, test])
 
     def _scaled(self, values: NDArray[Any]) -> NDArray[Any]:
         scaled = values.astype(np.float32)
@@ -340,7 +298,7 @@ class MNIST(PaperFiles):
 
 def _idx(path: Path) -> NDArray[np.uint8]:
     """The array in an IDX file of bytes."""
-    content = open_bytes(path)
+    content = read_bytes(path)
     if content[:3] != b"\0\0\x08":
         raise ValueError("not an IDX file of bytes")
     shape = np.frombuffer(content, dtype=">u4", count=content[3], offset=4)
@@ -352,7 +310,6 @@ class MNISTSmall(MNIST):
     """Equally many random digits of each class of MNIST (Table 2.1 of the thesis, which does not say which ones).
 
     Attributes:
-        root: folder with mnist.npz, or with the four IDX files, plain or compressed (.gz).
         per_class: number of digits per class.
         seed: seed of the selection.
     """
@@ -373,7 +330,6 @@ class MNISTUneven(MNIST):
     It tests methods that assume equal sizes, by the protocol of XSDC (Jones, Roulet and Harchaoui, Figure 10).
 
     Attributes:
-        root: folder with mnist.npz, or with the four IDX files, plain or compressed (.gz).
         share: share of digits 0 to 4, divided equally among them; 0.5 gives equal sizes.
         points: total number of points.
         seed: seed of the selection.
@@ -390,7 +346,7 @@ class MNISTUneven(MNIST):
 
 
 @dataclass(frozen=True)
-class CIFAR10(PaperFiles):
+class CIFAR10(PaperPoints):
     """60,000 colour pictures of 10 classes, 32 x 32, values in [0, 1] (Krizhevsky 2009): 50,000 training pictures
     first, then 10,000 of the test.
 
@@ -416,10 +372,10 @@ class CIFAR10(PaperFiles):
     def _chosen(self) -> tuple[str, ...]:
         return ("train", "test") if self.part == "all" else (self.part,)
 
-    def _files(self) -> list[Path]:
+    @property
+    def forms(self) -> tuple[list[str], ...]:  # type: ignore[override]
         binary = [file for part in self._chosen() for file in self.parts[part]]
-        below = [f"{self.folder}/{file}" for file in binary]
-        return files_of(self.name, self.root, ((f"{self.name}.npz",), binary, below))
+        return [f"{self.name}.npz"], binary, [f"{self.folder}/{file}" for file in binary]
 
     def _scaled(self, values: NDArray[Any]) -> NDArray[Any]:
         return values.astype(np.float32) / np.float32(255)
@@ -432,11 +388,11 @@ class CIFAR10(PaperFiles):
 
     def _part(self, path: Path) -> Part:
         """The pictures of a binary file: its labels, then its pixels, one picture after the other."""
-        content, size = np.frombuffer(open_bytes(path), dtype=np.uint8), self.label_bytes + PIXELS
+        content, size = np.frombuffer(read_bytes(path), dtype=np.uint8), self.label_bytes + PIXELS
         if not len(content) or len(content) % size:
             raise ValueError(f"its {len(content):,} bytes are no pictures of {size:,} bytes")
         table = content.reshape(-1, size)
-        return table[:, self.label_bytes :], table[:, 0].astype(np.int64)
+        return table[:, self.label_bytes :], table[:, 0]
 
     def _packed(self, path: Path, part: str) -> Part:
         """The pictures of a part of a .npz file."""
@@ -444,16 +400,16 @@ class CIFAR10(PaperFiles):
 
         arrays = read_arrays(path)
         if f"blob_{part}" not in arrays:
-            raise InputError(
-                f"dataset {self.name}: {path} has no pictures of the {part} part (blob_{part}); choose a part that "
-                "it has, part=train or part=test"
+            raise self._error(
+                f"{path} has no pictures of the {part} part (blob_{part}); choose a part that it has, part=train or "
+                "part=test"
             )
         blob, offsets = arrays[f"blob_{part}"], arrays[f"offset_{part}"].astype(np.int64)
         pictures = np.empty((len(offsets) - 1, PIXELS), dtype=np.uint8)
         for row, (start, end) in enumerate(itertools.pairwise(offsets)):
             with Image.open(io.BytesIO(blob[start:end].tobytes())) as picture:
                 pictures[row] = np.asarray(picture.convert("RGB")).transpose(2, 0, 1).ravel()
-        return pictures, arrays[f"label_{part}"].astype(np.int64).ravel()
+        return pictures, arrays[f"label_{part}"].ravel()
 
 
 @dataclass(frozen=True)
@@ -462,7 +418,6 @@ class CIFAR100(CIFAR10):
 
     Attributes:
         root: folder with the binary version, train.bin and test.bin; or with cifar100.npz, as for `CIFAR10`.
-        part: all pictures, or those of one part.
     """
 
     name, folder, label_bytes = "cifar100", "cifar-100-binary", 2

@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
-from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, reason_unused
+from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, spreads, useful
 from clustering.datasets.table_remarks import remarks
-from clustering.evaluation.profiles import spreads
-from clustering.files.cells import texts_of
 from clustering.files.regular import fingerprint_of_files
 from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError
@@ -56,7 +54,6 @@ class Contents:
         filled_by: what the gaps are filled with: "mean", "median" or "most_frequent".
         remarks: what may be a mistake in the used columns, see `clustering.datasets.table_remarks`.
         left_out: reason by column, for columns that are not used although the user named no columns.
-        mistakes: names of columns in `left_out` because of a few invalid cells.
     """
 
     file: TableFile
@@ -67,8 +64,7 @@ class Contents:
     filled: dict[str, int] = field(default_factory=dict)
     filled_by: str = ""
     remarks: tuple[str, ...] = ()
-    left_out: dict[str, str] = field(default_factory=dict)
-    mistakes: tuple[str, ...] = ()
+    left_out: dict[str, Unfit] = field(default_factory=dict)
 
     @property
     def column_of(self) -> NDArray[np.intp]:
@@ -99,7 +95,7 @@ class Table:
         label: name of a column with known classes, which are used only for comparison with the result.
         scale: "standard" subtracts the mean of each column and divides by its standard deviation; for categories that
             is the square root of twice the summed variances of their indicator columns, see
-            `clustering.evaluation.profiles.spreads`. None changes nothing.
+            `clustering.datasets.table_columns.spreads`. None changes nothing.
         missing: how to treat rows without a value in a used column: "mean", "median" or "most_frequent" fill the gaps
             with this value of the column, "drop" removes the rows, and "error" rejects them. "auto" is "median" if at
             most a fifth of the column is missing, else "error". Gaps of categories are filled by the most frequent one.
@@ -159,7 +155,7 @@ class Table:
         file = read_table(self.file())
         if len(file.rows) < 2:
             raise InputError(f"{file.path}: has one row, but clustering needs at least two")
-        used, left_out, mistakes = self._columns(file, without or {})
+        used, left_out = self._columns(file, without or {})
         table = np.stack([column.values for column in used], axis=1)
         left = np.isnan(table).any(axis=1) & (self.missing == "drop")
         rows = np.flatnonzero(~(left if leave is None else left | leave))
@@ -180,14 +176,14 @@ class Table:
             advice = f" that has a value{NO_MEANT}, or" if name in filled else "; it cannot separate clusters:"
             raise InputError(f"{file.path}: column {name!r} is the same in every row{advice} remove it from columns=")
         if constant.any() and not self.columns:  # in the remaining rows only
-            left_out |= {used[j].name: "constant in the remaining rows" for j in np.flatnonzero(constant)}
+            left_out |= {used[j].name: Unfit("constant in the remaining rows") for j in np.flatnonzero(constant)}
             used = [column for column, out in zip(used, constant, strict=True) if not out]
             table = table[:, ~constant]
             _check_any(file, used, left_out)
         values, features = _encoded(file, used, table)
         names = tuple(column.name for column in used)
         told, filled_by = remarks(used), "median" if self.missing == "auto" else self.missing
-        return Contents(file, names, values, features, rows, filled, filled_by, told, left_out, mistakes)
+        return Contents(file, names, values, features, rows, filled, filled_by, told, left_out)
 
     def file(self) -> Path:
         """Path of the file.
@@ -199,10 +195,8 @@ class Table:
             raise InputError("dataset table: no file given; add path=FILE, a table in CSV or Parquet")
         return Path(self.path).expanduser()
 
-    def _columns(
-        self, file: TableFile, without: Mapping[str, str]
-    ) -> tuple[list[Column], dict[str, str], tuple[str, ...]]:
-        """Columns to cluster by; reasons why others are not used; and the names of those with invalid cells."""
+    def _columns(self, file: TableFile, without: Mapping[str, str]) -> tuple[list[Column], dict[str, Unfit]]:
+        """Columns to cluster by, and the reasons why others are not used."""
         if self.label is not None:
             file.column(self.label)
             if self.label in self.columns:
@@ -211,24 +205,20 @@ class Table:
                 )
         check_distinct("columns", self.columns)
         used: list[Column] = []
-        left_out: dict[str, str] = {}
-        mistakes: list[str] = []
-        for name in self.columns or [name for name in file.names if name != self.label]:
-            if not self.columns and name in without:
-                left_out[name] = without[name]
-                continue
+        left_out: dict[str, Unfit] = {}
+        for name in self.columns:
             column = read_column(file, name)
             if isinstance(column, Unfit):
-                if self.columns:
-                    raise InputError(f"{file.path}: column {name!r} cannot be clustered by: {column.why}")
-                left_out[name] = column.why
-                mistakes += [name] * column.mistakes
-            elif not self.columns and (reason := reason_unused(column)):
-                left_out[name] = reason
+                raise InputError(f"{file.path}: column {name!r} cannot be clustered by: {column.why}")
+            used.append(column)
+        for name in [] if self.columns else [name for name in file.names if name != self.label]:
+            column = Unfit(without[name]) if name in without else useful(read_column(file, name))
+            if isinstance(column, Unfit):
+                left_out[name] = column
             else:
                 used.append(column)
         _check_any(file, used, left_out)
-        return used, left_out, tuple(mistakes)
+        return used, left_out
 
     def _check_values(
         self, file: TableFile, used: Sequence[Column], table: NDArray[np.float64], rows: NDArray[np.intp]
@@ -259,8 +249,8 @@ class Table:
         return np.where(gaps, np.mean(present) if self.missing == "mean" else np.median(present), values)
 
     def _known(self, contents: Contents, label: str) -> NDArray[np.str_]:
-        file = contents.file
-        texts, gaps = (values[contents.rows] for values in texts_of(file.column(label)))
+        file, cells = contents.file, contents.file.cells(label)
+        texts, gaps = cells.texts[contents.rows], cells.missing[contents.rows]
         if gaps.any():
             row = int(contents.rows[int(gaps.argmax())])
             raise InputError(
@@ -287,9 +277,9 @@ def check_distinct(key: str, names: Sequence[str]) -> None:
         raise InputError(f"{key}: {duplicate!r} is named twice")
 
 
-def _check_any(file: TableFile, used: Sequence[Column], left_out: Mapping[str, str]) -> None:
+def _check_any(file: TableFile, used: Sequence[Column], left_out: Mapping[str, Unfit]) -> None:
     if not used:
-        reasons = "; ".join(f"{name!r} ({reason})" for name, reason in list(left_out.items())[:8])
+        reasons = "; ".join(f"{name!r} ({reason.why})" for name, reason in list(left_out.items())[:8])
         more = f"; and {len(left_out) - 8:,} more" if len(left_out) > 8 else ""
         raise InputError(f"{file.path}: has no column to cluster by: {reasons or 'it has only the label'}{more}")
 

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from clustering.deep import losses
 from clustering.deep.fair_pseudo_labels import em_pseudo_labels, exact_pseudo_labels
-from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from clustering.foundation.parameters import Above, AtLeast, Validated, Within
 from clustering.optimiser.alternation import Clamp
 from clustering.optimiser.pseudo_labels import adm
 from clustering.optimiser.transport import sinkhorn
@@ -63,7 +63,7 @@ class Objective(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Method:
+class _Method(Validated):
     """A loss that is a value of its own, the error of the rows with known class, and the disagreement of views.
 
     Attributes:
@@ -72,9 +72,6 @@ class _Method:
 
     takes_prior: ClassVar[bool] = True
     agreement: Annotated[float, AtLeast(0)] = 1.0
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor | None:
         return None

@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast, Validated
 
 Augment = Callable[[Tensor, torch.Generator], Tensor]
 """Changes each input (n, …) of a batch by its own draw; the generator is of the CPU."""
 
 
 @dataclass(frozen=True)
-class DeepTraining:
+class DeepTraining(Validated):
     """How a network is trained; the defaults are for MNIST on a few cores.
 
     Attributes:
@@ -37,9 +37,6 @@ class DeepTraining:
     margin_weight: Annotated[float, AtLeast(0)] = 1e-4
     weight_decay: Annotated[float, AtLeast(0)] = 0.0
     views: Annotated[int, AtLeast(0)] = 1
-
-    def __post_init__(self) -> None:
-        validate(self)
 
 
 def checked_prior(prior: str | ArrayLike, n_clusters: int) -> Tensor:

@@ -19,12 +19,12 @@ from clustering.deep import losses
 from clustering.deep.networks import Classifier, Prepare, predictions
 from clustering.deep.objectives import Objective, Relabel
 from clustering.deep.settings import Augment, DeepTraining, checked_prior
+from clustering.deep.trainer import accelerator_of, train_quietly
 from clustering.estimator_input import known_clusters
 from clustering.files.torch_files import resumable
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.progress import Advance, Log, Observe
-from clustering.foundation.quiet_lightning import accelerator_of, train_quietly
 from clustering.foundation.streams import stream_key
 from clustering.optimiser.alternation import Clamp
 from clustering.starts import warn_of_empty

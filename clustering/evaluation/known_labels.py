@@ -3,7 +3,7 @@ share a cluster or not."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,6 @@ from clustering.files.tables import TableFile, read_table
 from clustering.files.words import plain_name
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.streams import stream
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _LABEL = ("label", "class", "cluster", "y", "target")
 _ROW = ("row", "number", "point")
@@ -235,10 +232,11 @@ def _places(file: TableFile, data: Dataset) -> tuple[list[int], list[str]]:
     count, columns = _rows(data), {name.strip().lower(): name for name in file.names}
 
     def column(names: Sequence[str]) -> list[str] | None:
-        return next((_texts(file.column(columns[name])) for name in names if name in columns), None)
+        name = next((columns[name] for name in names if name in columns), None)
+        return None if name is None else np.where(file.column(name).isna(), "", file.cells(name).texts).tolist()
 
     if len(columns) == 1:
-        labels = _texts(file.column(file.names[0]))
+        labels = column(list(columns)) or []
         if len(labels) < count or any(labels[count:]):  # ignores blank lines at the end of a file
             raise InputError(
                 f"{file.path}: one column with {len(labels):,} lines, for {count:,} points; required are {FORM}"
@@ -267,12 +265,3 @@ def _places(file: TableFile, data: Dataset) -> tuple[list[int], list[str]]:
 def _rows(data: Dataset) -> int:
     """Number of rows in the file of the points."""
     return int(data.values.shape[0]) if data.kept is None else len(data.kept)
-
-
-def _texts(column: "pd.Series[Any]") -> list[str]:
-    """The cells of a column as text; 3.0 becomes 3, because gaps turn integers into floats."""
-    texts = []
-    for value, present in zip(column.tolist(), column.notna().tolist(), strict=True):
-        is_integer = isinstance(value, float) and present and value.is_integer()
-        texts.append((str(int(value)) if is_integer else str(value)).strip() if present else "")
-    return texts

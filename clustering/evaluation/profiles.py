@@ -1,69 +1,37 @@
 """Description of the clusters of a table in the units of the table, for users who look at rows rather than methods."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-
-@dataclass(frozen=True)
-class Trait:
-    """Difference between the rows of a cluster and all other rows in one column.
-
-    Attributes:
-        column: its name.
-        inside, outside: mean over the rows of the cluster, and over all others.
-        difference: inside - outside, in units of the column's standard deviation over all rows; 0 if it is constant.
-    """
-
-    column: str
-    inside: float
-    outside: float
-    difference: float
+from clustering.datasets.table_columns import spreads
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(NamedTuple):
     """Description of one cluster.
 
     Attributes:
         cluster: its label.
         rows: number of rows, at least one.
         share: share of all rows, in (0, 1].
-        traits: one for each column, by descending difference.
+        means: (D,) mean of each column over the rows of the cluster.
+        differences: (D,) from the means over all other rows, in standard deviations over all rows; 0 if constant.
         typical: rows nearest to the mean of the cluster in standardised columns, nearest first.
     """
 
     cluster: int
     rows: int
     share: float
-    traits: tuple[Trait, ...]
-    typical: tuple[int, ...]
-
-
-def spreads(values: NDArray[np.floating], column_of: NDArray[np.intp]) -> NDArray[np.float64]:
-    """(D,) standard deviations of features.
-
-    Features that are categories of one column share the root of twice their summed variances, and a column of two
-    numbers is such a category: together they have half the variance of another column (Hennig and Liao 2013, q = 1/2).
-    With the same variance, a category would outweigh numbers, because a division into two by a category of two values
-    removes all of its variance, one by a normal variable only 2/pi = 0.64 of it.
-
-    Args:
-        values: (N, D), finite.
-        column_of: (D,) column of each feature, 0..C-1.
-    """
-    deviations: NDArray[np.float64] = values.std(axis=0)
-    two_valued = ((values == values.min(axis=0)) | (values == values.max(axis=0))).all(axis=0)
-    category = two_valued | (np.bincount(column_of)[column_of] > 1)
-    return np.where(category, np.sqrt(2 * np.bincount(column_of, deviations**2))[column_of], deviations)
+    means: NDArray[np.float64]
+    differences: NDArray[np.float64]
+    typical: list[int]
 
 
 def profiles(
     values: NDArray[np.floating],
     labels: NDArray[np.integer],
-    columns: Sequence[str],
     *,
     column_of: NDArray[np.intp] | None = None,
     typical: int = 3,
@@ -73,29 +41,23 @@ def profiles(
     Args:
         values: (N, D) in original units, finite.
         labels: (N,) clusters.
-        columns: D names.
         column_of: (D,) as in `spreads`; None means one column per feature.
         typical: maximum number of typical rows per cluster.
     """
     table = values.astype(np.float64, copy=False)
-    mean, spread = table.mean(axis=0), table.std(axis=0)
-    constant = spread <= 1e-12 * np.abs(mean)
+    spread, points, total = table.std(axis=0), len(table), table.sum(axis=0)
+    constant = spread <= 1e-12 * np.abs(table.mean(axis=0))
     unit = np.where(constant, 1.0, spread)
-    total, points = table.sum(axis=0), len(table)
     together = unit if column_of is None else np.where(constant, 1.0, spreads(table, column_of))
     results = []
     for cluster, count in zip(*np.unique(labels, return_counts=True), strict=True):
         members = np.flatnonzero(labels == cluster)
         inside = table[members].mean(axis=0)
         outside = (total - count * inside) / (points - count) if count < points else inside
-        difference = np.where(constant, 0.0, (inside - outside) / unit)
-        traits = tuple(
-            Trait(columns[j], float(inside[j]), float(outside[j]), float(difference[j]))
-            for j in np.argsort(-np.abs(difference), kind="stable")
-        )
+        differences = np.where(constant, 0.0, (inside - outside) / unit)
         distances = np.square((table[members] - inside) / together).sum(axis=1)
-        nearest = members[np.argsort(distances, kind="stable")[:typical]]
-        results.append(Profile(int(cluster), int(count), float(count / points), traits, tuple(nearest.tolist())))
+        nearest = members[np.argsort(distances, kind="stable")[:typical]].tolist()
+        results.append(Profile(int(cluster), int(count), float(count / points), inside, differences, nearest))
     return sorted(results, key=lambda profile: -profile.rows)
 
 
@@ -108,12 +70,12 @@ def agreement(labels: NDArray[np.integer], others: Sequence[NDArray[np.integer]]
         labels: (N,) clusters of any name.
         others: at least one other clustering.
     """
-    matches = np.zeros(len(labels))
     names, numbers = np.unique(labels, return_inverse=True)
+    matches = []
     for other in others:
         other_names, other_numbers = np.unique(other, return_inverse=True)
-        matches += relabelled_like(numbers, other_numbers, max(len(names), len(other_names))) == numbers
-    return matches / len(others)
+        matches.append(relabelled_like(numbers, other_numbers, max(len(names), len(other_names))) == numbers)
+    return np.asarray(np.mean(matches, axis=0))
 
 
 def relabelled_like(labels: NDArray[np.integer], other: NDArray[np.integer], clusters: int) -> NDArray[np.int64]:
@@ -127,11 +89,8 @@ def relabelled_like(labels: NDArray[np.integer], other: NDArray[np.integer], clu
     from scipy.optimize import linear_sum_assignment
 
     table = np.bincount(labels.astype(np.int64) * clusters + other, minlength=clusters**2).reshape(clusters, clusters)
-    own_matched, other_matched = linear_sum_assignment(-table)
-    called = np.empty(clusters, dtype=np.int64)
-    called[other_matched] = own_matched
-    renamed: NDArray[np.int64] = called[other]
-    return renamed
+    called = np.argsort(linear_sum_assignment(table, maximize=True)[1])
+    return np.asarray(called[other], dtype=np.int64)
 
 
 def principal_plane(
@@ -154,7 +113,5 @@ def principal_plane(
     if not centred.any():
         return np.zeros((len(values), 2)), 1.0
     model = PCA(min(2, *centred.shape), svd_solver="full").fit(centred)
-    best = model.components_.T
-    best = best * np.where(best[np.abs(best).argmax(axis=0), np.arange(best.shape[1])] < 0, -1.0, 1.0)
-    plane = centred @ best
+    plane = centred @ model.components_.T
     return np.pad(plane, ((0, 0), (0, 2 - plane.shape[1]))), float(model.explained_variance_ratio_.sum())

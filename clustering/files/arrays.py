@@ -7,7 +7,6 @@ import lzma
 import tokenize
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,22 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.files.regular import open_regular
+from clustering.files.tables import check_unique
 from clustering.foundation.errors import InputError, reason
 
 if TYPE_CHECKING:
     import pandas as pd
     from torch import Tensor
 
-FORMATS = {
-    ".npy": "an array of NumPy",
-    ".npz": "an archive of arrays of NumPy",
-    ".pt": "a file of torch.save",
-    ".pth": "a file of torch.save",
-    ".safetensors": "a safetensors file",
-    ".parquet": "a Parquet file",
-    ".pq": "a Parquet file",
-}
-ENDINGS = ", ".join(FORMATS)
+ENDINGS = (".npy", ".npz", ".pt", ".pth", ".safetensors", ".parquet", ".pq")
 UNREADABLE = (
     *(OSError, ValueError, EOFError, LookupError, NotImplementedError, RuntimeError, SyntaxError, TypeError),
     *(OverflowError, MemoryError, AttributeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError),
@@ -77,33 +68,23 @@ def open_arrays(path: str | Path) -> NamedArrays:
 
     Raises:
         InputError: the file is missing, damaged, or of another format, or it contains objects that require executing
-            code. The message names the file. `read` raises it, too, for an array of objects.
+            code. `read` raises it, too, for an array of objects. Not every message names the file.
         ImportError: pyarrow is not installed, which .parquet requires.
     """
     path = Path(path)
     suffix = path.suffix.lower()
     if not path.is_file():
         raise InputError(f"{path}: {'not a file' if path.exists() else 'no such file'}; give a file of arrays")
-    if suffix not in FORMATS:
-        raise InputError(f"{path}: arrays are read from {ENDINGS}; convert it")
+    if suffix not in ENDINGS:
+        raise InputError(f"{path}: arrays are read from {', '.join(ENDINGS)}; convert it")
     try:
-        opened = _opened(path, suffix)
-    except ImportError:
+        return _opened(path, suffix)
+    except (ImportError, InputError):
         raise
-    except InputError as error:
-        raise error if str(error).startswith(str(path)) else InputError(f"{path}: {error}") from error
     except Exception as error:  # what the libraries raise for a damaged file cannot be listed
         raise InputError(
-            f"{path}: damaged, or not {FORMATS[suffix]} ({_why(error)}); write or download it again"
+            f"{path}: damaged, or not a {suffix} file ({_why(error)}); write or download it again"
         ) from error
-
-    def read(names: Sequence[str]) -> Mapping[str, NDArray[Any]]:
-        try:
-            return opened.read(names)
-        except InputError as error:
-            raise InputError(f"{path}: {error}") from error
-
-    return NamedArrays(opened.kinds, read, opened.table, opened.index)
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -158,7 +139,6 @@ def of_arrow(table: Any) -> NamedArrays:
     import pyarrow as pa
 
     table = pa.table({"": table} if isinstance(table, (pa.Array, pa.ChunkedArray)) else table)
-    _check_names(table.schema.names)
     try:
         stored = (table.schema.pandas_metadata or {}).get("index_columns", [])
     except (ValueError, AttributeError):
@@ -179,7 +159,7 @@ def of_frame(frame: "pd.DataFrame", index: tuple[str, ...] = ()) -> NamedArrays:
         InputError: as in `of_arrow`.
     """
     columns = {str(name): _plain(frame.iloc[:, place]) for place, name in enumerate(frame.columns)}
-    _check_names([str(name) for name in frame.columns])
+    check_unique([str(name) for name in frame.columns])
     kinds = {name: _kind(column) for name, column in columns.items()}
     return NamedArrays(kinds, lambda names: {name: _of_column(name, columns[name]) for name in names}, True, index)
 
@@ -192,15 +172,15 @@ def _opened(path: Path, suffix: str) -> NamedArrays:
     if suffix == ".safetensors":
         from clustering.files.tensors import read_any_tensors
 
-        return _converted(read_any_tensors(path, "write or download it again"), array_of_tensor)
+        return of_mapping(read_any_tensors(path, "write or download it again"), array_of_tensor)
     if suffix in (".pt", ".pth"):
         return _of_torch(path)
     with open_regular(path) as file:
         if suffix == ".npy":
             array = _checked(np.lib.format.read_array(file, allow_pickle=False))
-            return _converted({"": array}, lambda array: array)
+            return of_mapping({"": array})
         with np.load(file, allow_pickle=False) as archive:
-            return _converted(dict.fromkeys(archive.files), lambda name: _member(archive, name), by_name=True)
+            return of_mapping(dict.fromkeys(archive.files), lambda name: _member(archive, name), by_name=True)
 
 
 def _of_torch(path: Path) -> NamedArrays:
@@ -227,13 +207,19 @@ def _of_torch(path: Path) -> NamedArrays:
             return np.array(value)
         raise InputError("is neither a tensor nor a list of numbers or text")
 
-    return _converted({str(name): value for name, value in content.items()}, convert)
+    return of_mapping({str(name): value for name, value in content.items()}, convert)
 
 
-def _converted(
-    values: Mapping[str, Any], convert: Callable[[Any], NDArray[Any]], *, by_name: bool = False
+def of_mapping(
+    values: Mapping[str, Any], convert: Callable[[Any], NDArray[Any]] = np.asarray, *, by_name: bool = False
 ) -> NamedArrays:
-    """Arrays in memory. One that cannot be converted is of kind O, and an error only if it is used."""
+    """Arrays in memory by name. One that cannot be converted is of kind O, and an error only if it is used.
+
+    Args:
+        values: what `convert` makes arrays of.
+        convert: gives the array of a value.
+        by_name: whether `convert` takes the name instead of the value.
+    """
     arrays: dict[str, NDArray[Any]] = {}
     refused: dict[str, Exception] = {}
     for name, value in values.items():
@@ -243,12 +229,11 @@ def _converted(
             refused[name] = error
 
     def read(names: Sequence[str]) -> Mapping[str, NDArray[Any]]:
-        for name in names:
-            if name in refused:
-                raise InputError(
-                    f"{name!r} cannot be read ({_why(refused[name])}); save numbers with a float dtype, names with "
-                    "dtype=str"
-                )
+        for name in refused.keys() & set(names):
+            raise InputError(
+                f"{name!r} cannot be read ({_why(refused[name])}); save numbers with a float dtype, names with "
+                "dtype=str"
+            )
         return {name: arrays[name] for name in names}
 
     kinds = {name: ArrayKind(arrays[name].dtype.kind, arrays[name].shape) for name in arrays}
@@ -273,12 +258,6 @@ def _checked(array: NDArray[Any]) -> NDArray[Any]:
     if not array.dtype.itemsize and array.size:
         raise ValueError("it has items of zero bytes, whose number is unlimited")
     return array
-
-
-def _check_names(names: Sequence[str]) -> None:
-    repeated = next((name for name, count in Counter(names).items() if count > 1), None)
-    if repeated is not None:
-        raise InputError(f"two columns are called {repeated!r}; give each column a unique name")
 
 
 def _plain(column: "pd.Series[Any]") -> "pd.Series[Any]":

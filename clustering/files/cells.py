@@ -2,7 +2,8 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,62 +21,121 @@ _AMOUNT = re.compile(
 )
 _LIKE_A_DATE = re.compile(r"\d{4}-\d|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 
-Numbers = tuple[NDArray[np.float64], NDArray[np.bool_]]
-"""(N,) numbers, NaN for cells without a number, and (N,) mask of the cells with text."""
 
+class Cells:
+    """The cells of a column, interpreted when they are asked for."""
 
-def numbers_of(column: "pd.Series[Any]", *, comma: bool) -> Numbers:
-    """Numbers of a column, and a mask of the cells with text. True and false are 1 and 0.
+    def __init__(self, column: "pd.Series[Any]", *, points_begin_decimals: bool = True) -> None:
+        """Interpret a column.
 
-    Args:
-        column: the column.
-        comma: whether to accept decimal commas, such as 1,5.
-    """
-    import pandas as pd
+        Args:
+            column: the column.
+            points_begin_decimals: whether the mark of decimals is known to be a point; otherwise commas are accepted,
+                such as 1,5.
+        """
+        self.column, self._points = column, points_begin_decimals
 
-    kind = pd.api.types.infer_dtype(column, skipna=True)
-    if kind == "decimal":  # decimal type of databases
-        column = pd.to_numeric(column)
-    elif kind == "boolean":
-        column = column.astype("boolean")
-    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_complex_dtype(column):  # also of booleans
-        return column.to_numpy(dtype=np.float64, na_value=np.nan), np.zeros(len(column), dtype=bool)
-    if not pd.api.types.is_string_dtype(column):
-        return np.full(len(column), np.nan), column.notna().to_numpy(dtype=bool)
-    stripped = column.astype("str").str.strip()
-    missing = (column.isna() | stripped.str.lower().isin(NO_VALUE)).to_numpy(dtype=bool)
-    numbers = pd.to_numeric(stripped, errors="coerce")
-    if comma:
-        numbers = numbers.fillna(pd.to_numeric(stripped.str.replace(",", "."), errors="coerce"))
-    values = numbers.to_numpy(dtype=np.float64, na_value=np.nan)
-    return values, np.isnan(values) & ~missing
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """(N,) numbers, NaN for cells without a number. True and false are 1 and 0."""
+        import pandas as pd
 
+        column = self.column
+        kind = pd.api.types.infer_dtype(column, skipna=True)
+        if kind == "decimal":  # decimal type of databases
+            column = pd.to_numeric(column)
+        elif kind == "boolean":
+            column = column.astype("boolean")
+        if pd.api.types.is_string_dtype(column):
+            stripped = column.astype("str").str.strip()
+            column = pd.to_numeric(stripped, errors="coerce")
+            if not self._points:
+                column = column.fillna(pd.to_numeric(stripped.str.replace(",", "."), errors="coerce"))
+        elif not pd.api.types.is_numeric_dtype(column) or pd.api.types.is_complex_dtype(column):
+            return np.full(len(column), np.nan)
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)  # also of booleans
 
-def amount_among(texts: Iterable[str], present: int) -> str:
-    """The first of the texts of a column, if nearly all of its `present` cells are numbers or texts such as 1,020,
-    20 €, 5 % or (12), which are amounts; else empty."""
-    amounts, others = [], 0
-    for text in texts:
-        if _AMOUNT.fullmatch(text):
-            amounts.append(text)
-        else:
-            others += 1
-    return amounts[0] if amounts and 1 - others / present >= ALMOST else ""
+    @cached_property
+    def is_text(self) -> NDArray[np.bool_]:
+        """(N,) mask of the cells with text, or another value that is no number."""
+        rest = np.isnan(self.numbers) & self.column.notna().to_numpy(dtype=bool)
+        rest[rest] = ~_among(self.texts[rest], NO_VALUE) if rest.any() else False
+        return rest
 
+    @cached_property
+    def texts(self) -> NDArray[np.object_]:
+        """(N,) texts without surrounding blanks.
 
-def texts_of(column: "pd.Series[Any]") -> tuple[NDArray[np.object_], NDArray[np.bool_]]:
-    """(N,) texts of a column without surrounding blanks, and (N,) mask of missing values.
+        They are objects: an array of text would give every row the memory of the longest one.
+        """
+        import pandas as pd
 
-    They are objects: an array of text would give every row the memory of the longest one.
-    """
-    import pandas as pd
+        if pd.api.types.is_float_dtype(self.column):  # integers with missing values are stored as floats
+            values = self.column.to_numpy(dtype=np.float64, na_value=np.nan).tolist()
+            return np.array([f"{value:.15g}" for value in values], dtype=object)
+        return np.array(self.column.astype("str").str.strip().tolist(), dtype=object)
 
-    if pd.api.types.is_float_dtype(column):  # integers with missing values are stored as floats
-        texts = pd.Series([f"{value:.15g}" for value in column.to_numpy(dtype=np.float64, na_value=np.nan)])
-    else:
-        texts = column.astype("str").str.strip()
-    missing = column.isna().to_numpy(dtype=bool) | texts.str.lower().isin(NO_CATEGORY).to_numpy(dtype=bool)
-    return np.array(texts.tolist(), dtype=object), missing
+    @cached_property
+    def missing(self) -> NDArray[np.bool_]:
+        """(N,) mask of the cells without a value."""
+        return self.column.isna().to_numpy(dtype=bool) | _among(self.texts, NO_CATEGORY)
+
+    def shown(self, row: int) -> str:
+        """The content of a cell in quotes, shortened, for messages."""
+        return repr(str(self.column.iloc[row])[:40])
+
+    @cached_property
+    def ambiguous(self) -> str:
+        """A value such as 1.020 or 1,020 whose mark may group thousands or begin decimals, if no other value of the
+        column decides it; else empty."""
+        if self._points:
+            return ""
+        for mark in ".,":
+            marked = [text for text in self.texts.tolist() if mark in text]
+            if marked and all(re.fullmatch(rf"[-+]?[1-9]\d{{0,2}}(\{mark}\d{{3}})+", text) for text in marked):
+                return str(marked[0])
+        return ""
+
+    @cached_property
+    def amount(self) -> str:
+        """The first text such as 1,020, 20 €, 5 % or (12), if nearly all values are numbers or such amounts; else
+        empty."""
+        texts = self.texts[self.is_text].tolist()
+        amounts = [text for text in texts if _AMOUNT.fullmatch(text)]
+        present = (~np.isnan(self.numbers)).sum() + len(texts)
+        return str(amounts[0]) if amounts and 1 - (len(texts) - len(amounts)) / present >= ALMOST else ""
+
+    def days(self) -> tuple[NDArray[np.float64], str]:
+        """Dates as days since 1970-01-01, with the time of day as a fraction.
+
+        Text is read as 2024-03-01, 2024-03-01 12:30, 1.3.2024, 31/3/2024 or 3/31/2024.
+
+        Returns:
+            (N,) days, NaN for missing values and other text; and an ambiguous text. If all texts can be read both with
+            the day first and with the month first, and the dates differ, all days are NaN and the text is the first
+            whose dates differ; otherwise it is empty.
+        """
+        import pandas as pd
+
+        column = self.column
+        if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.infer_dtype(column) in ("date", "datetime"):
+            return _days(column), ""
+        present = ~self.missing & ~_among(self.texts, NO_VALUE)
+        words, places = np.unique(self.texts[present], return_inverse=True)
+        days = np.full(len(column), np.nan)
+        like = [bool(_LIKE_A_DATE.match(word)) for word in words[:1000]]
+        if 2 * sum(like) <= len(like):
+            return days, ""
+        texts = pd.Series(words, dtype="str")
+        read = [_days(texts, form) for form in ("ISO8601", *_forms("%d.%m.%Y"))]
+        for forms in zip(_forms("%d/%m/%Y"), _forms("%m/%d/%Y"), strict=True):
+            both = [_days(texts, form) for form in forms]
+            differ = both[0] != both[1]
+            if differ.any() and not np.isnan(both).any():
+                return days, str(words[int(differ.argmax())])
+            read += both
+        days[present] = min(read, key=lambda days: int(np.isnan(days).sum()))[places]
+        return days, ""
 
 
 def spelling(text: str) -> str:
@@ -83,36 +143,8 @@ def spelling(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def days_of(column: "pd.Series[Any]") -> tuple[NDArray[np.float64], str]:
-    """Dates as days since 1970-01-01, with the time of day as a fraction.
-
-    Text is read as 2024-03-01, 2024-03-01 12:30, 1.3.2024, 31/3/2024 or 3/31/2024.
-
-    Returns:
-        (N,) days, NaN for missing values and other text; and an ambiguous text. If all texts can be read both with the
-        day first and with the month first, and the dates differ, all days are NaN and the text is the first whose dates
-        differ; otherwise it is empty.
-    """
-    import pandas as pd
-
-    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.infer_dtype(column) in ("date", "datetime"):
-        return _days(column), ""
-    texts, missing = texts_of(column)
-    present = ~missing & np.array([text.lower() != "none" for text in texts], dtype=bool)
-    words, places = np.unique(texts[present], return_inverse=True)
-    days = np.full(len(column), np.nan)
-    like = [bool(_LIKE_A_DATE.match(word)) for word in words[:1000]]
-    if 2 * sum(like) <= len(like):
-        return days, ""
-    read = {form: _days(pd.Series(words, dtype="str"), form) for form in ("ISO8601", *_forms("%d.%m.%Y"))}
-    for day_first, month_first in zip(_forms("%d/%m/%Y"), _forms("%m/%d/%Y"), strict=True):
-        both = [_days(pd.Series(words, dtype="str"), form) for form in (day_first, month_first)]
-        differ = both[0] != both[1]
-        if differ.any() and not np.isnan(both).any():
-            return days, str(words[int(differ.argmax())])
-        read |= {day_first: both[0], month_first: both[1]}
-    days[present] = min(read.values(), key=lambda days: int(np.isnan(days).sum()))[places]
-    return days, ""
+def _among(texts: NDArray[np.object_], words: Collection[str]) -> NDArray[np.bool_]:
+    return np.array([str(text).lower() in words for text in texts.tolist()], dtype=bool)
 
 
 def _forms(date: str) -> list[str]:

@@ -1,7 +1,6 @@
 """A user's table in a CSV or Parquet file: read without interpretation, and written again with added columns."""
 
 import csv
-import gzip
 import io
 import itertools
 import os
@@ -18,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.files.atomic import replacing
-from clustering.files.cells import Numbers, numbers_of
+from clustering.files.cells import Cells
+from clustering.files.regular import state_of, text_of
 from clustering.foundation.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CSV = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz")
 PARQUET = (".parquet", ".pq")
 MAX_COLUMNS = 10_000  # maximum number of columns; pandas takes minutes to read ten times as many
-GROUPED = "values such as {}, whose mark may group thousands or begin decimals; write them without it"
+AMBIGUOUS = "values such as {}, whose mark may group thousands or begin decimals; write them without it"
 _FORMULA = re.compile(r"[=@\t\r\n]|[+-](?![\d.]+$)")  # start of a formula, excluding numbers
 
 
@@ -47,8 +47,7 @@ def read_table(path: str | Path, *, blank_lines: bool = False) -> "TableFile":
     is_parquet(path)
     if not path.is_file():
         raise InputError(f"no file {path}; set path=FILE to a table in CSV or Parquet")
-    state = path.stat()
-    return _read(path, blank_lines, state.st_mtime_ns, state.st_size)
+    return _read(path, blank_lines, state_of(path))
 
 
 def is_parquet(path: Path) -> bool:
@@ -105,7 +104,7 @@ class TableFile:
     delimiter: str = ""
     first_line: int = 0
     line_end: str = "\n"
-    _known: dict[str, Numbers] = field(default_factory=dict, repr=False)
+    _known: dict[str, Cells] = field(default_factory=dict, repr=False)
 
     def place(self, row: int) -> str:
         """Description of the position of a row (counted from 0), for messages. For a CSV it is the line number, which
@@ -135,16 +134,14 @@ class TableFile:
             raise InputError(f"{self.path}: {message}{others}{quote}")
         return self.rows.iloc[:, self._places[name]]
 
-    def parsed(self, name: str) -> Numbers:
-        """A column as numbers, see `clustering.files.cells.numbers_of`, and a mask of the cells with text. Only in a
-        CSV that is not separated by commas can decimals have a comma.
+    def cells(self, name: str) -> Cells:
+        """The interpretation of a column. Only in a CSV that is not separated by commas can decimals have a comma.
 
         Raises:
             InputError: there is no such column.
         """
-        column = self.column(name)
         if name not in self._known:
-            self._known[name] = numbers_of(column, comma=self.delimiter not in ("", ","))
+            self._known[name] = Cells(self.column(name), points_begin_decimals=self.delimiter in ("", ","))
         return self._known[name]
 
     def numbers(self, name: str) -> NDArray[np.float64]:
@@ -153,33 +150,21 @@ class TableFile:
         Raises:
             InputError: there is no such column, it has text, or its values are ambiguous; the message names the row.
         """
-        values, text = self.parsed(name)
-        if value := self.grouped(name):
-            raise InputError(f"{self.path}: column {name!r} has {GROUPED.format(value)}")
-        if text.any():
-            row = int(text.argmax())
+        cells = self.cells(name)
+        if cells.ambiguous:
+            raise InputError(f"{self.path}: column {name!r} has {AMBIGUOUS.format(cells.ambiguous)}")
+        if cells.is_text.any():
+            row = int(cells.is_text.argmax())
             raise InputError(
-                f"{self.path}: column {name!r} has text in row {row + 1} ({str(self.column(name).iloc[row])[:40]!r}), "
-                "but only numbers can be clustered; leave the column out, or replace the text by numbers"
+                f"{self.path}: column {name!r} has text in row {row + 1} ({cells.shown(row)}), but only numbers can be "
+                "clustered; leave the column out, or replace the text by numbers"
             )
-        return values
+        return cells.numbers
 
     def numeric(self, name: str) -> bool:
         """Whether a column has at least one number and no text."""
-        values, text = self.parsed(name)
-        return not text.any() and not bool(np.isnan(values).all())
-
-    def grouped(self, name: str) -> str:
-        """A value such as 1.020 or 1,020 whose mark may group thousands or begin decimals, if no other value of the
-        column decides it; else empty. In a table separated by commas, points begin decimals."""
-        if self.delimiter in ("", ","):
-            return ""
-        cells = self.column(name).str.strip()
-        for mark in ".,":
-            marked = cells[cells.str.contains(mark, regex=False)]
-            if len(marked) and marked.str.fullmatch(rf"[-+]?[1-9]\d{{0,2}}(\{mark}\d{{3}})+").all():
-                return str(marked.iloc[0])
-        return ""
+        cells = self.cells(name)
+        return not cells.is_text.any() and not bool(np.isnan(cells.numbers).all())
 
     def check_output(self, path: str | Path, added: Sequence[str]) -> Path:
         """Check, before the computation starts, that the rows can be written with these columns added.
@@ -268,15 +253,13 @@ class TableFile:
 
 
 @lru_cache(maxsize=2)
-def _read(path: Path, blank_lines: bool, changed: int, size: int) -> TableFile:
+def _read(path: Path, blank_lines: bool, state: tuple[int, ...]) -> TableFile:
     """The table of a file. The last ones are cached until they change, since a table is read several times."""
     kind = "Parquet" if is_parquet(path) else "CSV"
     try:
         table = _read_parquet(path) if kind == "Parquet" else _read_csv(path, blank_lines)
     except InputError:
         raise
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not in UTF-8; save it as such (in Excel: CSV UTF-8)") from error
     except Exception as error:  # readers raise many types of errors for damaged files
         raise InputError(f"{path}: cannot be read as {kind}: {str(error).strip() or repr(error)}") from error
     if not len(table.rows):
@@ -295,19 +278,14 @@ def _read_parquet(path: Path) -> TableFile:
 def _read_csv(path: Path, blank_lines: bool) -> TableFile:
     import pandas as pd
 
-    opened = gzip.open if path.name.lower().endswith(".gz") else open
-    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        text = file.read()
-    if (place := text.find("\0")) >= 0:
-        line = text.count("\n", 0, place) + 1
-        raise InputError(f"{path}: line {line} has a NUL byte, so the file is not text; save it as CSV UTF-8")
+    text = text_of(path)
     delimiter, above = csv_layout(text)
     lines = itertools.islice(io.StringIO(text, newline=""), above, None)
     names = next(csv.reader(lines, delimiter=delimiter), [])
     _check_names(path, names)
     if not names:
         raise InputError(f"{path}: has no rows")
-    if all(_is_number(name) for name in names):
+    if pd.to_numeric(pd.Series(names), errors="coerce").notna().all():
         raise InputError(
             f"{path}: the first line has numbers instead of names; add a header line with the names of the columns"
         )
@@ -356,15 +334,16 @@ def _check_names(path: Path, names: Sequence[str]) -> None:
             f"{path}: has {len(names):,} columns, but at most {MAX_COLUMNS:,} can be read; select the columns that "
             "matter. Features of a network are read by `transduce cluster dataset=features`"
         )
+    check_unique(names, f"{path}: ")
+
+
+def check_unique(names: Sequence[str], place: str = "") -> None:
+    """Check the names of columns.
+
+    Raises:
+        InputError: two are equal; the message begins with the place.
+    """
     duplicate = next((name for name, count in Counter(names).items() if count > 1), None)
     if duplicate is not None:
         problem = f"are called {duplicate!r}" if duplicate else "have no name"
-        raise InputError(f"{path}: two columns {problem}; give each column a unique name")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        raise InputError(f"{place}two columns {problem}; give each column a unique name")

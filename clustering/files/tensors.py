@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import safetensors
 
 from clustering.files.atomic import replacing
+from clustering.files.regular import state_of
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import Fingerprint
 
@@ -81,9 +82,9 @@ def read_any_tensors(path: Path, remedy: str) -> "dict[str, Tensor]":
     with _opened(path, remedy, framework="pt") as file:
         header = dict(file.metadata() or {})
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    if SEAL in header and (header[SEAL], *_state(path)) not in _intact:
-        state = _state(path)
-        if header[SEAL] != _seal(tensors, header) or _state(path) != state:
+    if SEAL in header and (header[SEAL], *state_of(path)) not in _intact:
+        state = state_of(path)
+        if header[SEAL] != _seal(tensors, header) or state_of(path) != state:
             raise InputError(f"{path}: has changed since it was written; {remedy}")
         if time.time_ns() - state[-1] > _SETTLED:
             _intact.add((header[SEAL], *state))
@@ -131,12 +132,6 @@ def _opened(path: Path, remedy: str, framework: str = "numpy") -> Iterator[Any]:
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         reason = textwrap.shorten(str(error), 80)
         raise InputError(f"{path}: truncated or not a safetensors file ({reason}); {remedy}") from error
-
-
-def _state(path: Path) -> tuple[int, int, int, int]:
-    """Values that change when a file does: its device, inode, size and time."""
-    status = os.stat(path)
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _seal(tensors: "Mapping[str, Tensor]", header: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
-from clustering.files.regular import open_regular
+from clustering.files.regular import text_of
 from clustering.files.tables import csv_layout
 from clustering.foundation.errors import InputError, unknown
 
@@ -39,7 +39,7 @@ def read_words(path: Path, headers: Sequence[str], column: str | None = None, op
     elif column is not None:
         raise InputError(f"{path}: has no columns, so {option}={column} has no effect; omit it")
     else:
-        rows = [[line.strip()] for line in _text(path).splitlines()]
+        rows = [[line.strip()] for line in text_of(path).splitlines()]
     words = [row[place] if place < len(row) else "" for row in rows[first:]]
     while words and not words[-1]:
         words.pop()
@@ -61,7 +61,7 @@ def csv_lines(path: Path) -> list[tuple[int, list[str]]]:
     Raises:
         InputError: the file is missing, not text in UTF-8, or no CSV.
     """
-    text = _text(path)
+    text = text_of(path)
     delimiter, above = csv_layout(text, ",;\t")
     try:
         reader = csv.reader(list(io.StringIO(text, newline=""))[above:], delimiter=delimiter)
@@ -75,19 +75,6 @@ def plain_name(name: str) -> str:
     0.0 or 0,00 for the row 0."""
     name = unicodedata.normalize("NFC", name.strip()).replace("\\", "/").removeprefix("./")
     return re.split("[.,]", name)[0] if re.fullmatch(r"\d+[.,]0{1,2}", name) else name
-
-
-def _text(path: Path) -> str:
-    try:
-        with open_regular(path) as file:
-            text = file.read().decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); give an existing file") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not text in UTF-8; save it as such (in Excel: CSV UTF-8)") from error
-    if "\0" in text:
-        raise InputError(f"{path}: has a NUL byte, so it is not text; save it as text in UTF-8")
-    return text
 
 
 def _column(

@@ -1,12 +1,9 @@
 """Hyper-parameters as frozen dataclasses whose annotations define the valid values.
 
 @dataclass(frozen=True)
-class LaplacianShot:
+class LaplacianShot(Validated):
     weight: Annotated[float, AtLeast(0)] = 0.7
     graph: Literal["average", "directed"] = "average"
-
-    def __post_init__(self) -> None:
-        validate(self)
 """
 
 import dataclasses
@@ -14,6 +11,7 @@ import math
 import numbers
 import types
 import typing
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Union
 
 from clustering.foundation.errors import InputError
@@ -24,19 +22,6 @@ float32."""
 LARGEST_OF_ESTIMATORS = 1e30  # estimators accept points in any units, and numbers as small as one likes
 NARROWEST = 1e-15
 """Smallest bandwidth of a kernel, so that the reciprocal of its square fits into float32."""
-
-
-@dataclasses.dataclass(frozen=True)
-class AtLeast:
-    """The field is at least `low`."""
-
-    low: float
-
-    def __str__(self) -> str:
-        return f"at least {self.low:g}"
-
-    def holds(self, value: float) -> bool:
-        return value >= self.low
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,10 +45,17 @@ class Within:
     high: float
 
     def __str__(self) -> str:
-        return f"between {self.low:g} and {self.high:g}"
+        return f"between {self.low:g} and {self.high:g}" if self.high < math.inf else f"at least {self.low:g}"
 
     def holds(self, value: float) -> bool:
         return self.low <= value <= self.high
+
+
+class AtLeast(Within):
+    """The field is at least `low`."""
+
+    def __init__(self, low: float) -> None:
+        super().__init__(low, math.inf)
 
 
 def validate(parameters: Any) -> None:
@@ -76,12 +68,15 @@ def validate(parameters: Any) -> None:
         InputError: a field is invalid; the message names it, its valid values and its value.
     """
     hints = typing.get_type_hints(type(parameters), include_extras=True)
-    for field in dataclasses.fields(parameters):
-        value = getattr(parameters, field.name)
-        problem = mismatch(value, hints[field.name])
-        if problem:
-            owner = getattr(parameters, "name", None) or type(parameters).__name__
-            raise InputError(f"{owner}: {field.name} must be {problem}, not {value!r}")
+    fields = {field.name: hints[field.name] for field in dataclasses.fields(parameters)}
+    _check(parameters, getattr(parameters, "name", None) or type(parameters).__name__, fields, LARGEST)
+
+
+class Validated:
+    """Base of a dataclass whose fields are validated when it is made."""
+
+    def __post_init__(self) -> None:
+        validate(self)
 
 
 def validate_signature(estimator: Any) -> None:
@@ -92,11 +87,15 @@ def validate_signature(estimator: Any) -> None:
     """
     hints = typing.get_type_hints(type(estimator).__init__, include_extras=True)
     hints.pop("return", None)
-    for name, hint in hints.items():
-        value = getattr(estimator, name)
-        problem = mismatch(value, hint, LARGEST_OF_ESTIMATORS)
+    _check(estimator, type(estimator).__name__, hints, LARGEST_OF_ESTIMATORS)
+
+
+def _check(owner: Any, name: str, hints: Mapping[str, Any], largest: float) -> None:
+    for field, hint in hints.items():
+        value = getattr(owner, field)
+        problem = mismatch(value, hint, largest)
         if problem:
-            raise InputError(f"{type(estimator).__name__}: {name} must be {problem}, not {value!r}")
+            raise InputError(f"{name}: {field} must be {problem}, not {value!r}")
 
 
 def grouped_parameters(kind: type) -> dict[str, type]:

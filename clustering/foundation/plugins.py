@@ -32,9 +32,13 @@ class Plugins:
     table: Mapping[str, str]
     group: str
 
+    def places(self) -> dict[str, str]:
+        """`package.module:Class` by name: those of the table, then those of installed packages."""
+        return {**self.table, **_installed(self.group), **self.table}
+
     def names(self) -> list[str]:
-        """All known names: those of the table, then those of installed packages."""
-        return list(self.table) + [name for name in self._entry_points() if name not in self.table]
+        """All known names."""
+        return list(self.places())
 
     def locate(self, name: str) -> str:
         """`package.module:Class` for a name, without importing anything.
@@ -44,12 +48,10 @@ class Plugins:
         """
         if ":" in name:
             return name
-        if name in self.table:
-            return self.table[name]
-        entry_points = self._entry_points()
-        if name in entry_points:
-            return entry_points[name]
-        raise self.unknown(name, [*self.table, *entry_points])
+        places = self.table if name in self.table else self.places()
+        if name not in places:
+            raise self.unknown(name, places)
+        return places[name]
 
     def load(self, name: str) -> Any:
         """The class with this name.
@@ -81,9 +83,6 @@ class Plugins:
         if module:
             return InputError(f"unknown {kind} {name!r}; a class of a module is {kind}={module}:{attribute}")
         return unknown(kind, name, known)
-
-    def _entry_points(self) -> dict[str, str]:
-        return _installed(self.group)
 
 
 def dotted(name: str) -> str:

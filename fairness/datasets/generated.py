@@ -9,14 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from clustering.foundation.fingerprint import fingerprint
-from clustering.foundation.parameters import validate
+from clustering.foundation.parameters import Validated
 from fairness.datasets.dataset import FairDataset, Preprocess, preprocessed
 
 RECIPE = 1  # increase it when other points would be generated
 
 
 @dataclass(frozen=True)
-class Synthetic:
+class Synthetic(Validated):
     """400 points in four blobs of 100 with standard deviation 0.1; the groups of 200 are the lower and the upper blobs.
 
     Attributes:
@@ -30,9 +30,6 @@ class Synthetic:
     deviation: ClassVar[float] = 0.1
 
     preprocess: Preprocess = "thesis"
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def source(self) -> str:
         return fingerprint(self.name, RECIPE)

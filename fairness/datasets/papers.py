@@ -12,52 +12,34 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.datasets.files import damaged, files_of
+from clustering.datasets.files import ProvidedFiles
 from clustering.files.arrays import UNREADABLE
-from clustering.files.regular import fingerprint_of_files
-from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import validate
 from fairness.datasets.dataset import FairDataset, Preprocess, preprocessed
 
 
 @dataclass(frozen=True)
-class PaperTable(ABC):
-    """People in one file. The class attributes say which file, and `_parsed` reads it.
+class PaperTable(ProvidedFiles, ABC):
+    """People in one file. The class attributes say which, and `_parsed` reads it.
 
     Attributes:
         root: folder with the file.
         preprocess: how the columns are scaled.
     """
 
-    name: ClassVar[str]
-    recipe: ClassVar[int] = 1
-    """Increased when the same file would give other points."""
-    files: ClassVar[tuple[str, ...]]
-    """Possible names of the file."""
     rows: ClassVar[int]
     """Number of rows of the file."""
 
-    root: str | None = None
     preprocess: Preprocess = "aaai"
 
-    def __post_init__(self) -> None:
-        validate(self)
-
-    def source(self) -> str:
-        return fingerprint_of_files([self._file()], self.name, self.recipe)
-
     def read(self) -> FairDataset:
-        path = self._file()
+        (path,) = self._files()
         try:
             rows, values, columns, sensitive = self._parsed(path)
         except UNREADABLE as error:
-            raise damaged(self.name, path, error) from error
+            raise self._damaged(path, error) from error
         if rows != self.rows:
-            raise InputError(f"dataset {self.name}: {path} has {rows:,} rows, not {self.rows:,}; download it again")
+            raise self._error(f"{path} has {rows:,} rows, not {self.rows:,}; download it again")
         return FairDataset(preprocessed(values, self.preprocess), columns, sensitive)
-
-    def _file(self) -> Path:
-        return files_of(self.name, self.root, [(file,) for file in self.files])[0]
 
     @abstractmethod
     def _parsed(self, path: Path) -> tuple[int, NDArray[Any], tuple[str, ...], dict[str, NDArray[Any]]]:
@@ -77,7 +59,7 @@ class Adult(PaperTable):
     """
 
     name = "adult"
-    files, rows = ("adult.data", "adult.data.csv", "adult.csv"), 32_561
+    forms, rows = (("adult.data",), ("adult.data.csv",), ("adult.csv",)), 32_561
     width: ClassVar[int] = 15
     places: ClassVar = {
         "age": 0,
@@ -125,7 +107,7 @@ class Bank(PaperTable):
     """
 
     name = "bank"
-    files, rows = ("bank-additional-full.csv", "bank-additional/bank-additional-full.csv"), 41_188
+    forms, rows = (("bank-additional-full.csv",), ("bank-additional/bank-additional-full.csv",)), 41_188
     columns: ClassVar[tuple[str, ...]] = (
         *("age", "duration", "euribor3m", "nr.employed", "cons.price.idx", "campaign"),
     )
@@ -157,7 +139,7 @@ class Census(PaperTable):
     """
 
     name = "census"
-    files = ("USCensus1990raw.data.txt", "USCensus1990raw.data", "USCensus1990.data.txt")
+    forms = (("USCensus1990raw.data.txt",), ("USCensus1990raw.data",), ("USCensus1990.data.txt",))
     rows = 2_458_285
     clusters: ClassVar[int] = 20
     width: ClassVar[int] = 125

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from clustering.datasets.table import Contents, Missing, check_distinct
 from clustering.datasets.table import Table as Rows
-from clustering.files.cells import ALMOST, spelling, texts_of
+from clustering.files.cells import ALMOST, spelling
 from clustering.files.regular import fingerprint_of_files
 from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError
@@ -192,10 +192,10 @@ class Table:
         Raises:
             InputError: names the first invalid cell; or bins are set but no column is numeric.
         """
-        numbers, text = file.parsed(name)
-        row = int(text.argmax())
-        has = f"sensitive column {name!r} has {str(file.column(name).iloc[row])[:40]!r} in row {row + 1}"
-        if (~np.isnan(numbers)).sum() >= ALMOST * (text.sum() + (~np.isnan(numbers)).sum()):
+        cells = file.cells(name)
+        row, numbers = int(cells.is_text.argmax()), (~np.isnan(cells.numbers)).sum()
+        has = f"sensitive column {name!r} has {cells.shown(row)} in row {row + 1}"
+        if numbers >= ALMOST * (cells.is_text.sum() + numbers):
             raise InputError(
                 f"{file.path}: {has}, and numbers elsewhere. Enter a number, or clear the cell and set "
                 "missing_sensitive="
@@ -250,11 +250,11 @@ def _read_groups(
     Raises:
         InputError: there is no such column, or its numbers are ambiguous.
     """
-    texts, gaps = texts_of(file.column(name))
+    cells = file.cells(name)
     if not file.numeric(name):
-        return texts, gaps, None
+        return cells.texts, cells.missing, None
     numbers = file.numbers(name)
-    return texts, np.isnan(numbers), numbers
+    return cells.texts, np.isnan(numbers), numbers
 
 
 def _interval_names(edges: Sequence[float], *, whole: bool) -> list[str]:

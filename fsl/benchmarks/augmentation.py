@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from clustering.foundation.parameters import AtLeast, Within, validate
+from clustering.foundation.parameters import AtLeast, Validated, Within
 
 
 def normalise(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
@@ -32,7 +32,7 @@ of `brightness`, `contrast` and `saturation`; without those of changes that are 
 
 
 @dataclass(frozen=True)
-class Augmentation:
+class Augmentation(Validated):
     """Random affine maps, flips and colour jitter; the default changes nothing.
 
     Attributes:
@@ -56,9 +56,6 @@ class Augmentation:
     brightness: Annotated[float, Within(0, 1)] = 0.0
     contrast: Annotated[float, Within(0, 1)] = 0.0
     saturation: Annotated[float, Within(0, 1)] = 0.0
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def adapted(self, crop: float | None, jitter: float) -> "Augmentation":
         """The augmentation with another crop and weaker other changes; flips are kept.

@@ -7,14 +7,16 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 import pandas as pd
 
+from clustering.files.pictures import Fit
+from clustering.files.regular import read_bytes
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
-from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from clustering.foundation.parameters import Above, AtLeast, Validated, Within
 from clustering.foundation.streams import stream
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
-from fsl.benchmarks.encoded import EncodedPictures, Fit
-from fsl.benchmarks.layouts import FILES, pictures_by_class, read_bytes, read_lists, relative
+from fsl.benchmarks.encoded import EncodedPictures
+from fsl.benchmarks.layouts import FILES, pictures_by_class, read_lists, relative
 from fsl.benchmarks.listed import size_of
 
 RECIPE = 1  # version; increased if the same files give other images
@@ -26,7 +28,7 @@ LAYOUT = (
 
 
 @dataclass(frozen=True)
-class Folder:
+class Folder(Validated):
     """Your own pictures, of any size and format, converted to RGB and rotated according to their EXIF data.
 
     The base, validation and novel classes are given by the folders train, val and test, or by the lists train.csv,
@@ -56,9 +58,6 @@ class Folder:
     novel: Annotated[float, Above(0), Within(0, 1)] = 0.2
     validation: Annotated[float, Above(0), Within(0, 1)] = 0.16
     seed: int = 0
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def source(self) -> str:
         """Identity of the files: the lists, and the names and sizes of the pictures.

@@ -17,7 +17,7 @@ from matplotlib import ft2font
 from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.parameters import AtLeast, Validated
 from clustering.foundation.streams import stream
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split, fingerprint
@@ -48,7 +48,7 @@ FIXED = 1 << 16  # sub-pixel positions are integers in this unit: samples are eq
 
 
 @dataclass(frozen=True)
-class Glyphs:
+class Glyphs(Validated):
     """Characters of many scripts from matplotlib's fonts, as 28 x 28 grey images with bright ink on black.
 
     The images have identical bytes for the same seed and the same version of matplotlib.
@@ -67,9 +67,6 @@ class Glyphs:
     mean: ClassVar[tuple[float, ...]] = (0.142,)
     std: ClassVar[tuple[float, ...]] = (0.227,)
     augmentation: ClassVar[Augmentation] = Augmentation(rotation=8, translation=0.05, scale=0.1, shear=6)
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def source(self) -> str:
         """Identity of the fonts, the recipe and the fields, computed without drawing."""

@@ -15,10 +15,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from clustering.datasets.files import open_bytes
 from clustering.files.arrays import UNREADABLE, read_arrays
-from clustering.files.picture_formats import is_picture, warn_of_others
-from clustering.files.regular import open_regular
+from clustering.files.pictures import is_picture, pictures_under
+from clustering.files.regular import read_bytes
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS, Split
 from fsl.weights.pickles import PICKLES, read_pickle
@@ -28,8 +27,6 @@ FILES: dict[Split, tuple[str, ...]] = {
     "validation": ("val", "valid", "validation"),
     "novel": ("test", "novel", "repr", "support", "query"),
 }
-HIDDEN = (".", "__MACOSX", "lost+found")
-"""Prefixes of folders that are ignored."""
 # parts of names of files to skip: pictures of base classes that some authors hold out, and lists of labelled pictures
 LEFT_OUT = ("train_phase_val", "train_phase_test", "labelsplit", "trainval")
 
@@ -96,29 +93,6 @@ def find_places(folder: Path, known: Mapping[str, Split]) -> list[Place]:
     return places or _folders(folder, known)
 
 
-def pictures_under(folder: Path) -> list[str]:
-    """The pictures in a folder and its subfolders, sorted by name, without hidden files and files added by macOS.
-
-    Paths are strings, because `Path` objects of a million pictures take half a minute.
-
-    Raises:
-        InputError: a folder cannot be read, or occurs twice (through circular links).
-    """
-
-    def fail(error: OSError) -> None:
-        raise InputError(f"{error.filename}: cannot be read ({error.strerror}); make it readable, or remove it")
-
-    pictures: list[tuple[str, str]] = []
-    seen: dict[str, str] = {}
-    for place, folders, files in os.walk(folder, followlinks=True, onerror=fail):
-        if (first := seen.setdefault(os.path.realpath(place), place)) != place:
-            raise InputError(f"{place} and {first} are the same folder because of a link; remove the link")
-        folders[:] = [name for name in folders if not name.startswith(HIDDEN)]
-        warn_of_others(place, files)
-        pictures += [(name, place) for name in files if is_picture(name)]
-    return [f"{place}{os.sep}{name}" for name, place in sorted(pictures)]
-
-
 def pictures_by_class(folder: Path, what: str) -> pd.DataFrame:
     """The pictures below the folders of classes in a folder: `class_name`, and `file` sorted by name.
 
@@ -175,7 +149,7 @@ def read_list(path: Path) -> pd.DataFrame:
             the file and the line.
     """
     try:
-        data = io.BytesIO(open_bytes(path))
+        data = io.BytesIO(read_bytes(path))
         rows = pd.read_csv(data, header=None, usecols=[0, 1], dtype=str, keep_default_na=False, encoding="utf-8-sig")
     except pd.errors.EmptyDataError:
         rows = pd.DataFrame(columns=[0, 1], dtype=str)
@@ -302,19 +276,6 @@ def _names(labels: Any, words: Any) -> list[str]:
     if words is not None and numbers.dtype.kind in "iu" and len(set(map(str, words))) == len(words):
         return [text(words[int(number)]) for number in numbers]
     return [text(label) for label in numbers.tolist()]
-
-
-def read_bytes(file: str) -> bytes:
-    """The content of a file.
-
-    Raises:
-        InputError: it cannot be read; the message names it.
-    """
-    try:
-        with open_regular(file) as stream:
-            return stream.read()
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror}); restore it") from error
 
 
 def _of_files(

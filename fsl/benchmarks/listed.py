@@ -14,13 +14,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from clustering.files.pictures import Fit
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError, setting
 from clustering.foundation.fingerprint import Fingerprint
-from clustering.foundation.parameters import validate
+from clustering.foundation.parameters import Validated
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
-from fsl.benchmarks.encoded import EncodedPictures, Fit
+from fsl.benchmarks.encoded import EncodedPictures
 from fsl.benchmarks.layouts import Place, find_places, relative
 
 Classes = Mapping[Split, tuple[str, ...]]
@@ -45,7 +46,7 @@ def class_lists(name: str) -> Classes:
 
 
 @dataclass(frozen=True)
-class ListedBenchmark:
+class ListedBenchmark(Validated):
     """Base class of benchmarks with known contents, which each subclass declares.
 
     Attributes:
@@ -71,9 +72,6 @@ class ListedBenchmark:
     augmentation: ClassVar[Augmentation] = Augmentation(
         crop=0.08, flip=True, brightness=0.4, contrast=0.4, saturation=0.4
     )
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     @classmethod
     def owners(cls) -> dict[str, Split]:

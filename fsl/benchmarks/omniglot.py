@@ -18,7 +18,7 @@ from torch.nn import functional
 from clustering.files.arrays import UNREADABLE, read_arrays
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import validate
+from clustering.foundation.parameters import Validated
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import Decoded, Split, fingerprint
 from fsl.benchmarks.listed import rows_of
@@ -46,7 +46,7 @@ class Drawings(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Omniglot:
+class Omniglot(Validated):
     """Omniglot as 28 x 28 grey images, with bright ink on black and 20 drawings per class.
 
     `split="vinyals"` is the common split. It has 1,028 base, 172 validation and 423 novel characters. Each rotation of
@@ -69,9 +69,6 @@ class Omniglot:
     mean: ClassVar[tuple[float, ...]] = (0.078,)
     std: ClassVar[tuple[float, ...]] = (0.216,)
     augmentation: ClassVar[Augmentation] = Augmentation(rotation=10, translation=0.07, scale=0.12, shear=8)
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def source(self) -> str:
         """Identity of the split and of the files: the bytes of archives, the names and sizes of files in folders."""

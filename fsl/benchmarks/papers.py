@@ -6,9 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from clustering.files.pictures import Fit
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import Decoded, Split
-from fsl.benchmarks.encoded import EncodedPictures, Fit
+from fsl.benchmarks.encoded import EncodedPictures
 from fsl.benchmarks.listed import Classes, ListedBenchmark, class_lists
 
 

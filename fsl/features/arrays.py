@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from clustering.estimator_input import as_array, check_no_dates, is_arrow
 from clustering.files import words
 from clustering.files.arrays import (
-    ArrayKind,
     NamedArrays,
     array_of_tensor,
     native,
     of_arrow,
     of_frame,
+    of_mapping,
     open_arrays,
 )
 from clustering.foundation.errors import InputError, unknown
@@ -179,12 +179,6 @@ def named_arrays(values: Any) -> NamedArrays:
         raise
     except ValueError as error:
         raise InputError("the rows have unequal lengths; give an array with one row per picture or name") from error
-
-
-def of_mapping(arrays: dict[str, NDArray[Any]]) -> NamedArrays:
-    """Arrays in memory by name."""
-    kinds = {name: ArrayKind(array.dtype.kind, array.shape) for name, array in arrays.items()}
-    return NamedArrays(kinds, lambda names: {name: arrays[name] for name in names})
 
 
 def pick_features(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.files.arrays import NamedArrays, open_arrays
+from clustering.files.arrays import NamedArrays, of_mapping, open_arrays
 from clustering.files.regular import fingerprint_of_files
 from clustering.files.tensors import read_header
 from clustering.foundation.errors import InputError
@@ -18,7 +18,6 @@ from fsl.features.arrays import (
     decoded,
     label_name,
     listed,
-    of_mapping,
     pick_features,
     read_class_names,
     read_features,

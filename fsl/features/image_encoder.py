@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
 
+from clustering.files.pictures import open_picture, squared
+from clustering.files.regular import read_bytes
 from clustering.files.tensors import fingerprint_of
 from clustering.files.torch_files import TORCH
 from clustering.foundation.cores import on_each_core
@@ -22,8 +24,6 @@ from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.progress import Progress, quiet
 from clustering.lengths import unit_rows
 from fsl.backbones.names import PACKAGED
-from fsl.benchmarks.encoded import open_rgb, squared
-from fsl.benchmarks.layouts import read_bytes
 from fsl.features.conforming import network_input
 from fsl.features.pictures import forward, suitable_batch
 from fsl.features.prompts import PROMPTS, texts_of
@@ -261,7 +261,7 @@ def _read(picture: Picture, index: int, size: int) -> Image.Image:
         stored = levels[:, :, 0] if levels.shape[2:] == (1,) else levels
     elif not isinstance(picture, Image.Image):
         raise InputError(f"{name}: must be a file, a Pillow image or an array, not {type(picture).__name__}")
-    return open_rgb(stored, name, least=size, upright=True)
+    return open_picture(stored, name, least=size, upright=True)
 
 
 def _of_checkpoint(path: Path) -> tuple[nn.Module, Look, str]:

@@ -7,14 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.parameters import AtLeast, Validated
 from clustering.foundation.streams import stream
 from fsl.samplers.pool import Pool
 from fsl.tasks import BLOCK, Tasks, TaskSource
 
 
 @dataclass(frozen=True)
-class Batches:
+class Batches(Validated):
     """Consecutive batches of a stream that contains every sample of the split once. All classes are named; there is no
     support.
 
@@ -28,9 +28,6 @@ class Batches:
 
     size: Annotated[int, AtLeast(1)] = 128
     concentration: Annotated[float, AtLeast(0)] = 0.1
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     @property
     def label(self) -> str:

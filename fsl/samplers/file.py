@@ -6,12 +6,12 @@ from pathlib import Path
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import validate
+from clustering.foundation.parameters import Validated
 from fsl.tasks import Tasks, TaskSource
 
 
 @dataclass(frozen=True)
-class File:
+class File(Validated):
     """Use the tasks of a file, in its order.
 
     Attributes:
@@ -20,9 +20,6 @@ class File:
     """
 
     path: str
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     @property
     def label(self) -> str:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from clustering.foundation.parameters import validate
+from clustering.foundation.parameters import Validated
 from fsl.samplers.pool import Pool
 from fsl.tasks import Tasks, TaskSource
 
@@ -37,11 +37,8 @@ class Sampler(Protocol):
 
 
 @dataclass(frozen=True)
-class Drawn(ABC):
+class Drawn(Validated, ABC):
     """What samplers that draw tasks block by block have in common; another `Sampler` need not inherit it."""
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
         """Draw tasks from the samples of a split, see `Sampler`."""

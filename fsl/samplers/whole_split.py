@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.parameters import Above, Within, validate
+from clustering.foundation.parameters import Above, Validated, Within
 from clustering.foundation.streams import stream
 from fsl.samplers.pool import Pool
 from fsl.tasks import Tasks, TaskSource
 
 
 @dataclass(frozen=True)
-class WholeSplit:
+class WholeSplit(Validated):
     """One task with all classes and samples of the split: a fraction of each class is support, the rest are queries.
 
     A class of n samples has max(1, floor(n * support_share)) support samples. They are chosen at random, or are the
@@ -28,9 +28,6 @@ class WholeSplit:
 
     support_share: Annotated[float, Above(0), Within(0, 1)] = 0.2
     support: Literal["random", "first"] = "random"
-
-    def __post_init__(self) -> None:
-        validate(self)
 
     @property
     def label(self) -> str:

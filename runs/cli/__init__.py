@@ -18,7 +18,6 @@ from typing import Annotated
 import typer
 
 from clustering.foundation.errors import InputError
-from clustering.foundation.usable_cores import set_up_threads
 
 from runs.cli import few_shot, own_data, clustering, results  # isort: skip - their verbs, in the order of the help
 from runs.cli.app import QUIET, app
@@ -118,7 +117,8 @@ def _prepare_process() -> None:
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, signal.default_int_handler)
-    set_up_threads()
+    if not os.environ.keys() & {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}:
+        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # of torch, once loaded: busy waiting delays the awaited threads
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # finds strategy=mymodule:MyStrategy; last, so that installed packages go first
 

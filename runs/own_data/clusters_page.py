@@ -78,8 +78,7 @@ class Found:
     @cached_property
     def groups(self) -> list[Profile]:
         """The clusters with rows, by descending size."""
-        columns = [one.name for one in self.contents.features]
-        found = profiles(self.contents.values, self.labels, columns, column_of=self.contents.column_of)
+        found = profiles(self.contents.values, self.labels, column_of=self.contents.column_of)
         return [profile for profile in found if profile.cluster >= 0]
 
     def called(self, cluster: int) -> str:
@@ -158,15 +157,15 @@ def columns_section(contents: Contents) -> Section:
 
 def _averages(found: Found) -> Table:
     """The means of the groups, in the columns with the largest differences."""
-    groups, kinds = found.groups, {one.name: one for one in found.contents.features}
-    values = pd.DataFrame({one.cluster: {trait.column: trait.inside for trait in one.traits} for one in groups})
-    size = pd.DataFrame({one.cluster: {trait.column: abs(trait.difference) for trait in one.traits} for one in groups})
+    groups, features = found.groups, found.contents.features
+    values = pd.DataFrame({one.cluster: one.means for one in groups})
+    size = pd.DataFrame({one.cluster: np.abs(one.differences) for one in groups})
     rows = []
-    for name in size.max(axis=1).sort_values(ascending=False, kind="stable").index[:COMPARED]:
-        kind = kinds[name].kind
+    for place in size.max(axis=1).sort_values(ascending=False, kind="stable").index[:COMPARED]:
+        column, kind, category = features[place].column, features[place].kind, features[place].category
         show = percent if kind == "categories" else date_of if kind == "dates" else number
-        heading = f"{kinds[name].column}: {kinds[name].category}" if kind == "categories" else kinds[name].column
-        rows.append([heading, *(show(float(value)) for value in values.loc[name])])
+        heading = f"{column}: {category}" if kind == "categories" else column
+        rows.append([heading, *(show(float(value)) for value in values.loc[place])])
     frame = pd.DataFrame(rows, columns=["column", *(f"group {found.called(one.cluster)}" for one in groups)])
     cut = f"; {len(rows)} of {len(size)}" if len(size) > len(rows) else ""
     about = f"Averages; of a category, the share of rows that have it. The largest differences come first{cut}."
@@ -231,8 +230,7 @@ def write_picture_clusters(result: Clustered, store: Store, command: str) -> Wri
     confidence = np.full(len(labels), np.nan) if trials.confidence is None else trials.confidence
     named = [as_utf8(str(cluster)) for cluster in clusters.tolist()]
     frame = pd.DataFrame(dict(zip(OF_PICTURES, ([*map(as_utf8, data.names)], named, confidence), strict=True)))
-    columns = [str(place) for place in range(data.values.shape[1])]
-    typical = {one.cluster: one.typical for one in profiles(data.values, labels, columns, typical=PICTURED)}
+    typical = {one.cluster: one.typical for one in profiles(data.values, labels, typical=PICTURED)}
     sections = []
     for cluster, rows in typical.items():
         of_cluster = labels == cluster

@@ -202,16 +202,17 @@ def columns_used(contents: "Contents") -> list[str]:
     used, unused = dict[str, list[str]](), dict[str, list[str]]()
     for name, kind in {feature.column: KINDS[feature.kind] for feature in contents.features}.items():
         used.setdefault(kind, []).append(name)
-    for name, why in contents.left_out.items():
-        if name not in contents.mistakes:
-            unused.setdefault(why, []).append(name)
+    mistakes = [name for name, reason in contents.left_out.items() if reason.mistakes]
+    for name, reason in contents.left_out.items():
+        if not reason.mistakes:
+            unused.setdefault(reason.why, []).append(name)
     lines = [
         f"columns {what}: " + "; ".join(f"{named(names)} ({why})" for why, names in list(by.items())[:NAMED])
         for what, by in (("used", used), ("not used", unused))
         if by
     ]
-    for name in contents.mistakes[:NAMED]:
-        lines.append(f"warning: column {name!r} is not used: {contents.left_out[name]}")
+    for name in mistakes[:NAMED]:
+        lines.append(f"warning: column {name!r} is not used: {contents.left_out[name].why}")
     lines += [f"warning: {remark}" for remark in contents.remarks[:NAMED]]
     if contents.filled:
         rows = len(contents.rows)

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from clustering.files.pictures import open_picture
+from clustering.files.regular import read_bytes
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import quiet
 from clustering.lengths import unit_rows
-from fsl.benchmarks.encoded import open_rgb
-from fsl.benchmarks.layouts import read_bytes
 from fsl.features.prompts import texts_of
 from fsl.picture_folders import digests
 from runs.cache import Store, key
@@ -129,7 +129,7 @@ def thumbnail(file: str, size: int) -> bytes:
     Raises:
         InputError: the picture cannot be read or decoded.
     """
-    picture = open_rgb(read_bytes(file), os.path.basename(file), least=size, upright=True)
+    picture = open_picture(read_bytes(file), os.path.basename(file), least=size, upright=True)
     picture.thumbnail((size, size), Image.Resampling.LANCZOS)
     stream = io.BytesIO()
     picture.save(stream, "JPEG", quality=85)

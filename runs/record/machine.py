@@ -7,8 +7,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from clustering.foundation.usable_cores import usable_cores
-
 CPUINFO = Path("/proc/cpuinfo")
 
 
@@ -17,7 +15,9 @@ def machine() -> str:
 
     A GPU is only named if torch is loaded, as in every process that computes.
     """
-    cores, torch = usable_cores(), sys.modules.get("torch")
+    import joblib  # slow to import
+
+    cores, torch = joblib.cpu_count(), sys.modules.get("torch")
     gpu = f", {torch.cuda.get_device_name(0)}" if torch is not None and torch.cuda.is_available() else ""
     return f"{_processor()}, {cores} core{'' if cores == 1 else 's'}{gpu}"
 

@@ -44,7 +44,6 @@ def entropies(truth: list[int], labels: list[int]) -> tuple[float, float, float]
 def test_against_definitions(pairs: list[tuple[int, int]]) -> None:
     truth, labels = [y for y, _ in pairs], [label for _, label in pairs]
     assert metrics.accuracy(truth, labels) == pytest.approx(best_pairing(truth, labels))
-    assert metrics.contingency(truth, labels).sum() == len(pairs)
     one, other, mutual = entropies(truth, labels)
     if one > 0 and other > 0:
         assert metrics.nmi(truth, labels) == pytest.approx(mutual / math.sqrt(one * other), abs=1e-9)

@@ -33,7 +33,10 @@ def test_columns_of_numbers_that_tell_something_are_used(table):
     assert found.labels.tolist() == [1, 0, 1]
     contents = read.contents()
     assert contents.values[:, 0].tolist() == [30, 50, 40]
-    assert contents.left_out == {"number": "counts the rows", "same": "the same in every row"}
+    assert {name: reason.why for name, reason in contents.left_out.items()} == {
+        "number": "counts the rows",
+        "same": "the same in every row",
+    }
     assert Table(path=table()).contents().columns == ("age", "income", "flag", "city")
 
 
@@ -107,10 +110,10 @@ def column(frame: dict, tmp_path: Path, **fields) -> tuple:
 def test_text_is_categories_unless_there_is_a_reason(tmp_path, cells, why):
     columns, contents = column({"x": cells}, tmp_path)
     assert ("x" in columns) == (why is None)
-    assert why is None or why in contents.left_out["x"]
+    assert why is None or why in contents.left_out["x"].why
     if why is not None and " in row " in why:
-        assert contents.mistakes == ("x",)
-        assert "missing=" in contents.left_out["x"]
+        assert contents.left_out["x"].mistakes
+        assert "missing=" in contents.left_out["x"].why
         with pytest.raises(InputError, match=f"'x' .*{why}"):
             column({"x": cells}, tmp_path, columns=("x",))
 
@@ -142,7 +145,7 @@ def test_dates_of_parquet_and_nested_values(tmp_path):
     assert contents.columns == ("n", "day", "plain", "yes", "kind")
     np.testing.assert_allclose(contents.values[:, 1] - contents.values[0, 1], [0, 2, 1])
     assert contents.values[:, 3].tolist() == [1, 0.5, 0]
-    assert "nor text" in contents.left_out["list"]
+    assert "nor text" in contents.left_out["list"].why
     assert contents.filled == {"day": 1, "yes": 1}
 
 
@@ -206,8 +209,8 @@ def test_gaps_are_filled_by_default_and_times_keep_their_digits(tmp_path):
 )
 def test_amounts_are_asked_about(tmp_path, cells):
     columns, contents = column({"price": (cells * 60)[:60]}, tmp_path)
-    assert (columns, contents.mistakes) == (("n",), ("price",))
-    assert "write them as numbers" in contents.left_out["price"]
+    assert (columns, contents.left_out["price"].mistakes) == (("n",), True)
+    assert "write them as numbers" in contents.left_out["price"].why
 
 
 def test_advice_quotes_names_that_need_it(tmp_path):
@@ -243,4 +246,4 @@ def test_one_long_cell_does_not_cost_its_memory_in_every_row(tmp_path):
     contents = Table(path=str(tmp_path / "t.csv")).contents()
     assert tracemalloc.get_traced_memory()[1] < 20 * 2**20
     tracemalloc.stop()
-    assert "differs in every row" in contents.left_out["note"]
+    assert "differs in every row" in contents.left_out["note"].why

@@ -16,24 +16,19 @@ def test_profiles_against_loops(seed, points, columns, clusters):
     generator = np.random.default_rng(seed)
     values = generator.normal(size=(points, columns)) * [10.0**j for j in range(columns)] + 5
     labels = generator.integers(0, clusters, points)
-    names = [f"c{j}" for j in range(columns)]
-    found = profiles(values, labels, names)
+    found = profiles(values, labels)
     assert sum(profile.rows for profile in found) == points
     assert [profile.rows for profile in found] == sorted((profile.rows for profile in found), reverse=True)
     for profile in found:
         members = [i for i in range(points) if labels[i] == profile.cluster]
         others = [i for i in range(points) if labels[i] != profile.cluster]
         assert profile.rows == len(members)
-        sizes = [abs(trait.difference) for trait in profile.traits]
-        assert sizes == sorted(sizes, reverse=True)
-        for trait in profile.traits:
-            column = values[:, names.index(trait.column)]
+        for column, mean, difference in zip(values.T, profile.means, profile.differences, strict=True):
             inside = sum(column[i] for i in members) / len(members)
             outside = sum(column[i] for i in others) / len(others) if others else inside
-            assert trait.inside == pytest.approx(inside)
-            assert trait.outside == pytest.approx(outside)
+            assert mean == pytest.approx(inside)
             spread = (sum((v - sum(column) / points) ** 2 for v in column) / points) ** 0.5
-            assert trait.difference == pytest.approx((inside - outside) / spread, abs=1e-9)
+            assert difference == pytest.approx((inside - outside) / spread, abs=1e-9)
         assert set(profile.typical) <= set(members)
         unit, centre = values.std(axis=0), values[members].mean(axis=0)
         distances = {i: sum(((values[i] - centre) / unit) ** 2) for i in members}

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from clustering.files.pictures import open_picture
 from clustering.files.tables import read_table
 from clustering.foundation.errors import InputError
-from fsl.benchmarks.encoded import open_rgb
 from fsl.features.bank import FeatureBank
 from fsl.features.foreign import import_features
 from runs.cli import main
@@ -123,7 +123,7 @@ def test_a_picture_that_claims_to_be_huge_is_not_decoded():
     claims = chunk(b"IHDR", struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0))
     png = b"\x89PNG\r\n\x1a\n" + claims + chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
     with pytest.raises(InputError, match=r"huge\.png"):
-        open_rgb(png, "huge.png", least=84, upright=True)
+        open_picture(png, "huge.png", least=84, upright=True)
 
 
 def test_rows_do_not_replace_another_file(tmp_path):

@@ -11,13 +11,13 @@ import torch
 from PIL import Image
 
 from clustering.datasets.folder import Folder as Points
-from clustering.files import picture_formats
+from clustering.files import pictures as picture_files
+from clustering.files.pictures import open_picture
 from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.plugins import dotted
 from fsl.backbones import create_backbone
 from fsl.backbones.names import PACKAGE
-from fsl.benchmarks.encoded import open_rgb
 from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
@@ -107,9 +107,9 @@ def test_a_seed_of_the_tasks_alone():
 @pytest.fixture
 def no_heif(monkeypatch):
     monkeypatch.setitem(sys.modules, "pillow_heif", None)
-    picture_formats.read_heif.cache_clear()
+    picture_files.read_heif.cache_clear()
     yield
-    picture_formats.read_heif.cache_clear()
+    picture_files.read_heif.cache_clear()
 
 
 def test_pictures_of_telephones_are_named(no_heif, tmp_path):
@@ -118,7 +118,7 @@ def test_pictures_of_telephones_are_named(no_heif, tmp_path):
     with pytest.raises(InputError, match=r"a\.heic.*transduce\[heif\]"):
         Points(root=str(tmp_path)).read()
     with pytest.raises(InputError, match=r"x\.heic.*transduce\[heif\]"):
-        open_rgb(b"\0\0\0\x18ftypheic", "x.heic", least=8, upright=True)
+        open_picture(b"\0\0\0\x18ftypheic", "x.heic", least=8, upright=True)
 
 
 @pytest.fixture

@@ -38,7 +38,7 @@ def stop_at(where, stop, change):
     """The program calls `stop` at that place."""
     import fsl.evaluation.episodic
     import fsl.features.pictures
-    from clustering.foundation.lightning_checkpoints import WholeFiles
+    from clustering.deep.trainer import WholeFiles
     from runs.record.tracked_run import TrackedRun
 
     write = WholeFiles.save_checkpoint

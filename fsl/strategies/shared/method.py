@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
-from clustering.foundation.parameters import validate
+from clustering.foundation.parameters import Validated
 from fsl.episodes import TextUse
 
 Variant = Literal["corrected", "published"]
@@ -12,7 +12,7 @@ Variant = Literal["corrected", "published"]
 
 
 @dataclass(frozen=True)
-class Method:
+class Method(Validated):
     """A strategy whose fields are checked against their annotations. A subclass states where it differs.
 
     Attributes of the class are those of `fsl.episodes.Strategy`. Fields that mean the same in many strategies:
@@ -29,9 +29,6 @@ class Method:
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
     text: ClassVar[TextUse] = "none"
-
-    def __post_init__(self) -> None:
-        validate(self)
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,20 @@ import logging
 import multiprocessing
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as lightning
 import torch
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
+from lightning_fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.callbacks import Checkpoint
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
+from clustering.files.torch_files import load_state, save_state
 from clustering.foundation.errors import InputError, unknown
-from clustering.foundation.lightning_checkpoints import WholeFiles
 
 
 def train_quietly(
@@ -95,17 +96,6 @@ def accelerator_of(device: torch.device, devices: int = 1) -> dict[str, Any]:
     }
 
 
-def started_from_here(options: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-    """Options of the Trainer with which several devices get processes that this one starts, and their number.
-
-    Lightning's "ddp" would run the whole command again in each process.
-    """
-    devices = options.get("devices", 1)
-    count = len(devices) if isinstance(devices, list | tuple) else int(devices)
-    spawned = {"strategy": "ddp_spawn"} if count > 1 and options.get("strategy", "auto") in ("auto", "ddp") else {}
-    return {**options, **spawned}, count
-
-
 @contextlib.contextmanager
 def silent_lightning() -> Iterator[None]:
     """Context without the messages and warnings of Lightning, which are meant for authors of its modules."""
@@ -121,3 +111,17 @@ def silent_lightning() -> Iterator[None]:
         finally:
             for name, level in levels.items():
                 logging.getLogger(name).setLevel(level)
+
+
+class WholeFiles(TorchCheckpointIO):
+    """Checkpoints are written to a temporary file and renamed; no code in a file is run."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        save_state(Path(path), checkpoint)
+
+    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
+        state = load_state(Path(path))
+        if state is None:
+            raise InputError(f"{path}: missing or damaged; remove it, and the training begins anew")
+        return state

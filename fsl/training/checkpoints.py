@@ -1,14 +1,13 @@
-"""Checkpoints of trainings with Lightning: of the last and the best epoch, and never half-written."""
+"""Checkpoints of base training: of the last and the best epoch; and the processes of several devices."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lightning_fabric.plugins.io.torch_io import TorchCheckpointIO
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 from pytorch_lightning.callbacks import ModelCheckpoint
 
-from clustering.files.torch_files import load_state, save_state
+from clustering.files.torch_files import load_state
 from clustering.foundation.errors import InputError
 
 
@@ -46,15 +45,12 @@ def stopped_early(state: Mapping[str, Any]) -> bool:
     return any(part["wait_count"] >= part["patience"] for part in stops)
 
 
-class WholeFiles(TorchCheckpointIO):
-    """Checkpoints are written to a temporary file and renamed; no code in a file is run."""
+def started_from_here(options: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """Options of the Trainer with which several devices get processes that this one starts, and their number.
 
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        save_state(Path(path), checkpoint)
-
-    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
-        state = load_state(Path(path))
-        if state is None:
-            raise InputError(f"{path}: missing or damaged; remove it, and the training begins anew")
-        return state
+    Lightning's "ddp" would run the whole command again in each process.
+    """
+    devices = options.get("devices", 1)
+    count = len(devices) if isinstance(devices, list | tuple) else int(devices)
+    spawned = {"strategy": "ddp_spawn"} if count > 1 and options.get("strategy", "auto") in ("auto", "ddp") else {}
+    return {**options, **spawned}, count
