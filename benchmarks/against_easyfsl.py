@@ -32,7 +32,7 @@ from fsl.episodes import Strategy
 from fsl.evaluation.episodic import evaluate
 from fsl.features.gathering import gathered
 from fsl.machine import keep_freed_memory
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.pt_map import PTMAP
 from fsl.strategies.simpleshot import SimpleShot

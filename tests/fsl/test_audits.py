@@ -14,7 +14,7 @@ from fsl.episodes import Episodes
 from fsl.evaluation.audits import best_permutation_accuracy, on_published_graph
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.paddle import PADDLE
 from fsl.strategies.simpleshot import SimpleShot

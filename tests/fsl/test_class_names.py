@@ -18,7 +18,7 @@ from fsl.episodes import Episodes, check_evidence
 from fsl.evaluation.episodic import evaluate
 from fsl.extra.adaptive import Adaptive
 from fsl.features.bank import FeatureBank
-from fsl.samplers.named_classes import NamedClasses
+from fsl.samplers.drawn import NamedClasses
 from fsl.strategies import STRATEGIES
 from fsl.strategies.em_dirichlet import FIT, EMDirichlet
 from fsl.strategies.lp_plus_plus import LPPlusPlus

@@ -10,7 +10,7 @@ from clustering.optimiser.points import Features, Gram
 from fsl import episodes
 from fsl.episodes import Episodes, Strategy
 from fsl.features.gathering import gathered
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies import STRATEGIES
 from fsl.transforms import transform_features
 from tests.fsl.test_strategies import assert_same_predictions, draw, every_strategy

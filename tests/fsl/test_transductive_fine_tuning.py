@@ -15,7 +15,7 @@ from fsl.episodes import Episodes
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.features.pictures import Pictures, TaskPictures
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.tim_gd import EntropyMin
 from fsl.strategies.transductive_fine_tuning import TransductiveFineTuning
 from tests.oracles.fine_tuning_loop import fine_tuned
