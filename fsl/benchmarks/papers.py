@@ -15,7 +15,7 @@ def _declared(title: str) -> type[ListedBenchmark]:
     table: dict[str, Any] = dict(_DECLARED[title])
     entries = {name: tuple(value) if isinstance(value, list) else value for name, value in table.items()}
     if "augmentation" in entries:
-        entries["augmentation"] = Augmentation(**entries["augmentation"])
+        entries["augmentation"] = Augmentation(**table["augmentation"])
     about = {"__doc__": entries.pop("about"), "__module__": __name__, "classes": class_lists(table["name"])}
     return type(title, (ListedBenchmark,), {**entries, **about})
 

@@ -15,7 +15,7 @@ from torch import nn
 from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN, backbone_names, create_backbone, registry
 from fsl.backbones.names import PACKAGE, PACKAGED
-from fsl.features.conforming import Interpolation
+from fsl.features.pictures import Interpolation
 from fsl.weights.foreign import import_backbone
 
 PREFIX = "timm:"

@@ -6,7 +6,7 @@ import torch
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.augmentation import normalise
 from fsl.evaluation.closed_splits import ClosedSplitError, closed
-from fsl.features.conforming import conform
+from fsl.features.pictures import conform
 from fsl.weights.checkpoints import load_backbone
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name
