@@ -32,7 +32,7 @@ def without_limit(strategy: Strategy, tasks: Episodes) -> torch.Tensor:
 
 def shortened(strategy: Strategy) -> Strategy:
     """With few steps of those that have a thousand, each of which is the same."""
-    changes = {name: 20 for name in ("iterations", "epochs") if vars(strategy).get(name, 0) > 20}
+    changes = {name: 20 for name in ("max_iter", "epochs") if vars(strategy).get(name, 0) > 20}
     return dataclasses.replace(strategy, **changes)  # type: ignore[type-var]
 
 
