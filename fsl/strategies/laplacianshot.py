@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
+from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.neighbourhood import neighbour_graph, similarity_graph
@@ -84,6 +85,11 @@ class LaplacianShot(PublishedMethod):
     variant: Form = "corrected"
     text_weight: Annotated[float, AtLeast(0)] | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.variant == "alpha_tim" and not self.shift:
+            raise InputError("LaplacianShot: variant=alpha_tim differs from published by the shift; set shift=true")
+
     @classmethod
     def as_published(cls, **changes: Any) -> Self:
         """The settings of the public code, which shifts the queries only if it rectifies prototypes, with changes."""
@@ -100,7 +106,7 @@ class LaplacianShot(PublishedMethod):
             form: Any = {"divisor": "count", "joins": "predicted"} if counted else {}
             rectified = rectified_means(episodes, points, temperature=self.temperature, **form)
             prototypes = torch.where(which.bool(), rectified, prototypes)
-        if self.variant == "alpha_tim" and self.shift:
+        if self.variant == "alpha_tim":
             points, prototypes = episodes.points, episodes.unshifted(prototypes)
         descent = descend(
             self._cost(episodes, points, prototypes),
