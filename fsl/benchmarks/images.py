@@ -25,7 +25,7 @@ from clustering.foundation.progress import Progress, quiet
 from clustering.foundation.streams import stream_key
 from fsl.benchmarks.augmentation import Augmentation, Changes, Transform
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Decoded, Fingerprint, Split, fingerprint
-from fsl.evaluation.closed_splits import check_open
+from fsl.benchmarks.closed_splits import check_open
 
 FORMAT = "transduce images 2"
 UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
@@ -114,7 +114,7 @@ def read_split(benchmark: Benchmark, split: Split, progress: Progress = quiet) -
     Raises:
         InputError: the split is unknown, data are missing or unreadable, or the images do not match the benchmark's
             attributes.
-        ClosedSplitError: see `fsl.evaluation.closed_splits`.
+        ClosedSplitError: see `fsl.benchmarks.closed_splits`.
     """
     _check_split(split)
     with progress.track(f"reading {benchmark.name}, {split}", 1) as advance, _named(benchmark, f"read({split!r})"):
@@ -141,7 +141,7 @@ def open_images(
 
     Raises:
         InputError: see `read_split`; also if a class is in another split too.
-        ClosedSplitError: see `fsl.evaluation.closed_splits`.
+        ClosedSplitError: see `fsl.benchmarks.closed_splits`.
     """
     _check_split(split)
     path = images_file(benchmark, split, cache)

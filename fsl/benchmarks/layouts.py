@@ -21,7 +21,7 @@ from clustering.files.picture_formats import is_picture, warn_of_others
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS, Split
-from fsl.weights.pickles import PICKLES, read_pickle
+from fsl.benchmarks.pickles import PICKLES, read_pickle
 
 FILES: dict[Split, tuple[str, ...]] = {
     "base": ("train", "base"),

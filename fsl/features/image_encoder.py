@@ -25,11 +25,10 @@ from fsl.backbones.names import PACKAGED
 from fsl.benchmarks.benchmark import Split
 from fsl.benchmarks.encoded import open_rgb, squared
 from fsl.benchmarks.layouts import read_bytes
-from fsl.class_names import distinct
 from fsl.episodes import LOGIT_SCALE
 from fsl.features.bank import FeatureBank
 from fsl.features.pictures import forward, network_input, suitable_batch
-from fsl.features.prompts import PROMPTS, texts_of
+from fsl.features.prompts import PROMPTS, distinct, texts_of
 from fsl.machine import resolve_device
 from fsl.picture_folders import digests, labelled_pictures
 from fsl.weights.checkpoints import load_backbone

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +13,9 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from fsl.benchmarks.augmentation import normalise
 from fsl.machine import resolve_device
+from fsl.weights.pretrained import Interpolation
 
 LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue in grey (ITU-R BT.601)
-Interpolation = Literal["bilinear", "bicubic"]
 
 
 @dataclass(frozen=True, eq=False)

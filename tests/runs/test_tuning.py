@@ -8,7 +8,7 @@ import pytest
 import tiny_plugins
 
 from clustering.foundation.errors import InputError
-from fsl.evaluation.closed_splits import ClosedSplitError, check_open
+from fsl.benchmarks.closed_splits import ClosedSplitError, check_open
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
 from runs.config.tuning_protocol import TuningStep
