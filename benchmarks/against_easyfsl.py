@@ -32,7 +32,7 @@ from fsl.episodes import Strategy
 from fsl.evaluation.episodic import evaluate
 from fsl.features.gathering import gathered
 from fsl.machine import keep_freed_memory
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.pt_map import PTMAP
 from fsl.strategies.simpleshot import SimpleShot
@@ -67,16 +67,16 @@ class Match(NamedTuple):
     given: str | None = None
 
 
-PUBLISHED = {"neighbours": 2, "graph": "directed", "variant": "published"}
+PUBLISHED = {"n_neighbors": 2, "graph": "directed", "variant": "published"}
 PLAIN = LaplacianShot(shift=False, rectify=False, weight=0.7, **PUBLISHED)
 RECTIFIED = LaplacianShot(weight=0.7, rectify=True, **PUBLISHED)
 TIM = partial(easyfsl.TIM, fine_tuning_steps=50, cross_entropy_weight=0.1, temperature=15.0)
-PT_MAP = PTMAP(centring=None, iterations=10)
+PT_MAP = PTMAP(centring=None, max_iter=10)
 MATCHES = {
     "SimpleShot": Match(easyfsl.SimpleShot, SimpleShot(metric="cosine"), 1.5),
     "LaplacianShot, plain prototypes": Match(PlainLaplacianShot, PLAIN, 5.0),
     "LaplacianShot": Match(easyfsl.LaplacianShot, RECTIFIED, 5.0, agree=False),
-    "TIM": Match(TIM, TIMGD(iterations=50), 8.0, agree=False),
+    "TIM": Match(TIM, TIMGD(max_iter=50), 8.0, agree=False),
     "PT-MAP, unit length": Match(partial(easyfsl.PTMAP, power_factor=1.0), PT_MAP, 50.0),
     "PT-MAP": Match(easyfsl.PTMAP, PT_MAP, 50.0, agree=False, given="UN"),
 }

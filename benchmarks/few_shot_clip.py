@@ -18,7 +18,7 @@ import torch
 
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
-from fsl.samplers.named_classes import NamedClasses
+from fsl.samplers.drawn import NamedClasses
 from fsl.strategies import STRATEGIES
 
 

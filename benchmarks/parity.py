@@ -31,8 +31,7 @@ from fsl.backbones import create_backbone
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import BankText, gathered
 from fsl.features.pictures import Pictures
-from fsl.samplers.balanced import Balanced
-from fsl.samplers.dirichlet import Dirichlet
+from fsl.samplers.drawn import Balanced, Dirichlet
 from fsl.strategies import STRATEGIES
 from fsl.transforms import transform_features
 

@@ -21,7 +21,7 @@ from turns import take_turns, threads, timed
 
 from fsl.evaluation.episodic import evaluate
 from fsl.machine import keep_freed_memory
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies import STRATEGIES
 from fsl.transforms import transform_features
 

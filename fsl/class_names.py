@@ -1,15 +1,14 @@
 """Class names of a user's own classifier, with their features."""
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from clustering.foundation.errors import InputError
 from fsl.features.arrays import as_rows
+from fsl.features.prompts import distinct
 
 
 class Level(NamedTuple):
@@ -46,24 +45,6 @@ def levels(classes: ArrayLike, probabilities: ArrayLike) -> list[Level]:
         names, of_class = np.unique(["/".join(part[:depth]) for part in parts], return_inverse=True)
         found.append(Level(names, of_class, given @ np.eye(len(names), dtype=given.dtype)[of_class]))
     return found
-
-
-def distinct(names: Sequence[str]) -> list[str]:
-    """Class names as strings, checked.
-
-    Raises:
-        InputError: there are fewer than two, one is empty, or one is given twice.
-    """
-    given = [names] if isinstance(names, str) else ["" if pd.isna(name) else str(name) for name in names]
-    if len(given) < 2:
-        raise InputError("at least two class names are required")
-    empty = next((place for place, name in enumerate(given, 1) if not name.strip()), None)
-    if empty is not None:
-        raise InputError(f"class name {empty} of {len(given)} is empty; write its name, or remove it")
-    repeated = [name for name, count in Counter(given).items() if count > 1]
-    if repeated:
-        raise InputError(f"the class name {repeated[0]!r} is given twice; remove one")
-    return given
 
 
 class ClassNames(NamedTuple):

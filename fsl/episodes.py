@@ -126,9 +126,12 @@ class Episodes:
             transform=transform,
             trusted=True,
         )
-        if self.named:
-            vars(made)["log_prior"] = self.log_prior  # from the raw features
-        return made
+        return made.knowing(log_prior=self.log_prior) if self.named else made  # from the raw features
+
+    def knowing(self, **computed: Tensor) -> "Episodes":
+        """The same object with properties that are computed already: `features`, or `log_prior`."""
+        vars(self).update(computed)
+        return self
 
     def with_prior(self, prior: Tensor) -> "Episodes":
         """The episodes with (B, Q, K) class probabilities of the queries in place of those by class names."""

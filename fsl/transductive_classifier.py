@@ -197,7 +197,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """The smoothed features of the pile; those of `smoothed_ridge` with its defaults for another strategy."""
         check_is_fitted(self, "_points")
         strategy = self._ridge
-        key = f"{strategy.transform} {strategy.neighbours} {strategy.smoothing}"
+        key = f"{strategy.transform} {strategy.n_neighbors} {strategy.smoothing}"
         key = fingerprint(key, str(self._points.shape), np.ascontiguousarray(self._points).data)
         if self._prepared is None or self._prepared[0] != key:
             features = torch.from_numpy(self._points)

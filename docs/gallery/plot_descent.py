@@ -11,7 +11,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from fsl.episodes import Episodes
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 
 X, y = load_digits(return_X_y=True)

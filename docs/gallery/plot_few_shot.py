@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 from fsl.evaluation import evaluate
 from fsl.features import FeatureBank
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.slk import SLKMS

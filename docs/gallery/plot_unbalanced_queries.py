@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from fsl.evaluation import evaluate
 from fsl.extra.soft_slk import SoftSLK
 from fsl.features import FeatureBank
-from fsl.samplers.dirichlet import Dirichlet
+from fsl.samplers.drawn import Dirichlet
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.paddle import PADDLE
 from fsl.strategies.pt_map import PTMAP

@@ -20,15 +20,11 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, Validated
 from clustering.foundation.streams import stream
 from fsl.benchmarks.augmentation import Augmentation
-from fsl.benchmarks.benchmark import SPLITS, Decoded, Split, fingerprint
+from fsl.benchmarks.benchmark import Decoded, Split, fingerprint
+from fsl.benchmarks.listed import class_lists
 
 RECIPE = 2  # increased with every change that gives other images for the same seed, so that old caches are not used
 
-SCRIPTS: dict[Split, tuple[str, ...]] = {
-    "base": ("LATIN", "GREEK", "CYRILLIC"),
-    "validation": ("ARMENIAN", "GEORGIAN"),
-    "novel": ("CANADIAN", "ARABIC", "HEBREW", "LAO", "NKO", "OGHAM", "TIFINAGH"),
-}
 # Faces with these letters at their own code points; the first face has all of them. Fonts of symbols and sizes are
 # omitted, and so is LastResort, which draws a box for every character.
 FACES = (
@@ -38,11 +34,8 @@ FACES = (
     *("DejaVuSansMono", "DejaVuSansMono-Oblique"),
     *("STIXGeneral", "STIXGeneralBol", "STIXGeneralItalic"),
 )
-CANVAS, GLYPH = (
-    64,
-    40,
-)  # in pixels, the square of a drawn glyph and the glyph's longer side, at twice the scale of a sample
-ALIKE = 5  # minimum difference of two letters' thumbnails for any faces, in per cent of the ink's energy
+CANVAS, GLYPH = 64, 40
+"""In pixels, the square of a drawn glyph and the glyph's longer side, at twice the scale of a sample."""
 UNHINTED: Any = ft2font.LoadFlags.NO_HINTING
 FIXED = 1 << 16  # sub-pixel positions are integers in this unit: samples are equal on every machine
 
@@ -84,51 +77,9 @@ class Glyphs(Validated):
 
 @cache
 def classes() -> dict[Split, str]:
-    """The letters of each split. If letters look alike in any faces, only the first is used."""
-    letters = {split: _letters(SCRIPTS[split]) for split in SPLITS}
-    kept = set(_distinct("".join(letters.values())))
-    return {split: "".join(letter for letter in letters[split] if letter in kept) for split in SPLITS}
-
-
-def _letters(scripts: tuple[str, ...]) -> str:
-    """Letters of the scripts in the first face, without composed letters, because an accent does not make a class."""
-    letters = map(chr, sorted(_font(FACES[0]).get_charmap()))
-    return "".join(
-        letter
-        for letter in letters
-        if unicodedata.category(letter) in ("Lu", "Ll", "Lo")
-        and not unicodedata.decomposition(letter)
-        and unicodedata.name(letter, " ").split(" ")[0] in scripts
-        and drawing(letter, FACES[0]) is not None
-    )
-
-
-def _distinct(letters: str) -> str:
-    """Letters that do not resemble an earlier kept letter in any pair of faces."""
-    drawn = [(number, drawing(letter, face)) for number, letter in enumerate(letters) for face in FACES]
-    owner = np.array([number for number, glyph in drawn if glyph is not None])
-    small = thumbnails(np.stack([glyph for _, glyph in drawn if glyph is not None])).astype(np.float32)
-    energy = np.square(small).sum(1)  # integers below 2^24 are exact in float32, and so is the product
-    resembles = np.zeros((len(letters), len(letters)), bool)  # row: letter, column: earlier letter
-    for start in range(0, len(small), 1024):
-        early = slice(start, start + 1024)
-        distance = energy[start:, None] + energy[early] - 2 * (small[start:] @ small[early].T)
-        rows, columns = np.nonzero(100 * distance < ALIKE * np.minimum(energy[start:, None], energy[early]))
-        resembles[owner[start + rows], owner[start + columns]] = True
-    kept: list[int] = []
-    for number in range(len(letters)):
-        if not resembles[number, kept].any():
-            kept.append(number)
-    return "".join(letters[number] for number in kept)
-
-
-def thumbnails(glyphs: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Reduce drawings (n, 64, 64) to 16 x 16 blurred pixels (n, 256), integers in 0..31."""
-    coarse = glyphs.reshape(-1, 16, 4, 16, 4).sum((2, 4), dtype=np.int64)
-    for axis in (1, 2):  # the border is empty, so that nothing wraps around
-        coarse = (np.roll(coarse, 1, axis) + 2 * coarse + np.roll(coarse, -1, axis)) // 4
-    small: NDArray[np.int64] = coarse.reshape(-1, 256) * 31 // (255 * 16)
-    return small
+    """The letters of each split in the list of classes: those of the first face without an accent, and of letters that
+    look alike in any two faces the first only (see tests/fsl/test_glyphs.py)."""
+    return {split: "".join(chr(int(name[2:], 16)) for name in names) for split, names in class_lists("glyphs").items()}
 
 
 @cache

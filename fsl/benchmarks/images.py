@@ -25,7 +25,7 @@ from clustering.foundation.progress import Progress, quiet
 from clustering.foundation.streams import stream_key
 from fsl.benchmarks.augmentation import Augmentation, Changes, Transform
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Decoded, Fingerprint, Split, fingerprint
-from fsl.evaluation.closed_splits import check_open
+from fsl.benchmarks.closed_splits import check_open
 
 FORMAT = "transduce images 2"
 UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
@@ -114,7 +114,7 @@ def read_split(benchmark: Benchmark, split: Split, progress: Progress = quiet) -
     Raises:
         InputError: the split is unknown, data are missing or unreadable, or the images do not match the benchmark's
             attributes.
-        ClosedSplitError: see `fsl.evaluation.closed_splits`.
+        ClosedSplitError: see `fsl.benchmarks.closed_splits`.
     """
     _check_split(split)
     with progress.track(f"reading {benchmark.name}, {split}", 1) as advance, _named(benchmark, f"read({split!r})"):
@@ -129,8 +129,8 @@ def open_images(
 ) -> ImageSet:
     """Images of a split, from their `images_file`, written if missing.
 
-    The files are created atomically. If several processes need them, one decodes and the others wait. Damaged ones
-    (truncated, or with a wrong checksum) are written again.
+    The files are created atomically. If several processes need them, one decodes and the others wait. Those whose size
+    or time has changed since are written again.
 
     Args:
         benchmark: the benchmark.
@@ -141,19 +141,18 @@ def open_images(
 
     Raises:
         InputError: see `read_split`; also if a class is in another split too.
-        ClosedSplitError: see `fsl.evaluation.closed_splits`.
+        ClosedSplitError: see `fsl.benchmarks.closed_splits`.
     """
     _check_split(split)
     path = images_file(benchmark, split, cache)
-    folder = path.parent
-    folder.mkdir(parents=True, exist_ok=True)
-    with FileLock(folder / f"{split}.lock"):
-        images = _load(path, progress) if path.exists() else None
-        if images is None:
-            decoded = decoded or read_split(benchmark, split, progress)
-            _check_disjoint(benchmark, split, decoded.class_names, folder)
-            _write(benchmark, split, decoded, path, progress)
-        return images or _mapped(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        if images := _opened(path, progress):
+            return images
+        decoded = decoded or read_split(benchmark, split, progress)
+        _check_disjoint(benchmark, split, decoded.class_names, path.parent)
+        _write(benchmark, split, decoded, path, progress)
+        return _mapped(path)
 
 
 def _check_split(split: Split) -> None:
@@ -219,20 +218,13 @@ def _write(benchmark: Benchmark, split: Split, data: Decoded, path: Path, progre
             advance(len(block))
     for rest in (data.labels.data, json.dumps(data.class_names)):
         checksum.add(rest)
-    _describe(path, data.class_names, data.labels, str(checksum), _state(path))
-
-
-def _describe(
-    path: Path, class_names: Sequence[str], labels: NDArray[np.int64], checksum: str, state: list[int]
-) -> None:
-    """Write what says that an array is whole: its checksum, and the size and time by which it is recognised."""
-    about = {"format": FORMAT, "class_names": class_names, "labels": labels.tolist(), "fingerprint": checksum}
+    about = {"format": FORMAT, "class_names": data.class_names, "labels": data.labels.tolist()}
     with replacing(path) as partial:
-        partial.write_text(json.dumps({**about, "state": state}), encoding="utf-8")
+        partial.write_text(json.dumps({**about, "fingerprint": str(checksum), "state": _state(path)}), encoding="utf-8")
 
 
 def _state(path: Path) -> list[int]:
-    """Size and time of the array of a description."""
+    """Size and time of the array of a description, by which it is recognised without reading it."""
     status = path.with_suffix(".npy").stat()
     return [status.st_size, status.st_mtime_ns]
 
@@ -243,8 +235,7 @@ def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, 
     for other in SPLITS:
         if getattr(benchmark, "validates_on_base", False) and {split, other} == {"base", "validation"}:
             continue
-        path = folder / f"{other}.json"
-        if other != split and path.exists() and (known := _load(path, quiet)):
+        if other != split and (known := _opened(folder / f"{other}.json", quiet)):
             shared = sorted(set(class_names) & set(known.class_names))
             if shared:
                 raise InputError(
@@ -260,24 +251,18 @@ def _mapped(path: Path, expected: str | None = None) -> ImageSet:
         raise ValueError(f"of format {about['format']!r}")
     if expected not in (None, about["fingerprint"]):
         raise InputError(f"{path}: was replaced by another process; run the same command again")
+    if about["state"] != _state(path):
+        raise ValueError("the array is another one")
     images = torch.from_numpy(np.lib.format.open_memmap(path.with_suffix(".npy"), mode="c"))
     return ImageSet(images, torch.tensor(about["labels"]), tuple(about["class_names"]), about["fingerprint"], path)
 
 
-def _load(path: Path, progress: Progress) -> ImageSet | None:
-    """The memory-mapped images of a description, or None if they are damaged. All of them are read for the checksum
-    only if the size or time of the file has changed."""
+def _opened(path: Path, progress: Progress) -> ImageSet | None:
+    """The memory-mapped images of a description; None if there are none, or they are damaged."""
+    if not path.exists():
+        return None
     try:
-        state = _state(path)  # before the array is read, for another process may replace it meanwhile
-        images = _mapped(path)
-        if json.loads(path.read_text(encoding="utf-8")).get("state") != state:
-            labels = images.labels.numpy()
-            parts = images.images.numpy().data, labels.data, json.dumps(images.class_names)
-            if fingerprint(json.dumps(list(images.images.shape)), *parts) != images.fingerprint:
-                raise ValueError("wrong checksum")
-            with contextlib.suppress(OSError):  # a cache that cannot be written to is checked again
-                _describe(path, images.class_names, labels, images.fingerprint, state)
-        return images
+        return _mapped(path)
     except (OSError, KeyError, TypeError, ValueError) as error:
         progress.note(f"{path}: is damaged ({type(error).__name__}: {error}); it is written again")
         return None

@@ -20,7 +20,7 @@ from clustering.files.pictures import is_picture, pictures_under
 from clustering.files.regular import read_bytes
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS, Split
-from fsl.weights.pickles import PICKLES, read_pickle
+from fsl.benchmarks.pickles import PICKLES, read_pickle
 
 FILES: dict[Split, tuple[str, ...]] = {
     "base": ("train", "base"),

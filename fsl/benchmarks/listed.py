@@ -47,7 +47,7 @@ def class_lists(name: str) -> Classes:
 
 @dataclass(frozen=True)
 class ListedBenchmark(Validated):
-    """Base class of benchmarks with known contents, which each subclass declares.
+    """Base class of benchmarks with known contents, which each table of papers.toml declares.
 
     Attributes:
         root: folder of the pictures, in any layout of `fsl.benchmarks.layouts`.
@@ -66,7 +66,7 @@ class ListedBenchmark(Validated):
     channels: ClassVar[int] = 3
     size: ClassVar[int] = 84
     fit: ClassVar[Fit] = "squeeze"  # how pictures are made square
-    validates_on_base: ClassVar[bool] = False  # whether validation classes are also base classes
+    validates_on_base: ClassVar[bool] = False  # whether the validation classes are every tenth base class
     mean: ClassVar[tuple[float, ...]] = (0.485, 0.456, 0.406)
     std: ClassVar[tuple[float, ...]] = (0.229, 0.224, 0.225)
     augmentation: ClassVar[Augmentation] = Augmentation(
@@ -140,6 +140,8 @@ class ListedBenchmark(Validated):
         Raises:
             InputError: a file cannot be read.
         """
+        tenth = self.validates_on_base and split == "validation"
+        split = "base" if tenth else split
         places = [place for place in self.places() if place.split in (None, split)]
         holdings = [place.open() for place in places]
         rows = [
@@ -156,6 +158,9 @@ class ListedBenchmark(Validated):
         found["class_name"] = found["class_name"].where(by_name, found["class_name"].map(apart))
         found = found[~by_name | (owner == split)]
         names = tuple(sorted({*found["class_name"], *(classes if listed else ())}, key=_natural))
+        if tenth:
+            names = names[9::10]
+            found = found[found["class_name"].isin(names)]
         found["label"] = found["class_name"].map({name: label for label, name in enumerate(names)}).astype(np.int64)
         found = found.sort_values("label", kind="stable")
         spots = list(zip(found["holding"].tolist(), found["index"].tolist(), strict=True))

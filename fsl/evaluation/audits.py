@@ -95,19 +95,19 @@ def on_published_graph(name: str, strategy: Any) -> Any:
         InputError: the strategy has no graph.
     """
     fields = {field.name for field in dataclasses.fields(strategy)} if dataclasses.is_dataclass(strategy) else set()
-    if not {"graph", "neighbours"} <= fields:
+    if not {"graph", "n_neighbors"} <= fields:
         raise InputError(
-            f"the audit directed_with_self needs a strategy with a neighbour graph (fields graph, neighbours), which "
+            f"the audit directed_with_self needs a strategy with a neighbour graph (fields graph, n_neighbors), which "
             f"{name} does not have; omit the audit or the strategy"
         )
     if strategy.graph == "directed":
         return strategy
-    if strategy.neighbours < 2:
+    if strategy.n_neighbors < 2:
         raise InputError(
             f"the audit directed_with_self counts the point itself, which leaves {name} no other neighbour; set "
-            "neighbours=2 or more, or omit the audit"
+            "n_neighbors=2 or more, or omit the audit"
         )
-    return dataclasses.replace(strategy, graph="directed", neighbours=strategy.neighbours - 1)
+    return dataclasses.replace(strategy, graph="directed", n_neighbors=strategy.n_neighbors - 1)
 
 
 def best_permutation_accuracy(predicted: Tensor, labels: Tensor, way: int, query_mask: Tensor | None = None) -> Tensor:

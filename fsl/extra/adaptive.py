@@ -55,7 +55,7 @@ class Adaptive(Method):
         if not bool(most.all()):
             safe = ~most & (confidence(episodes) < self.confidence)
             if bool(safe.any()):
-                near = LaplacianShot(transform=self.transform, weight=1.0, neighbours=3, text_weight=self.text_weight)
+                near = LaplacianShot(transform=self.transform, weight=1.0, n_neighbors=3, text_weight=self.text_weight)
                 few = chosen(safe, near.predict(episodes), few)
         if not bool(most.any()):
             return few._replace(trace=None)

@@ -87,7 +87,7 @@ class SmoothedRidge(Method):
     text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "L2N"
-    neighbours: Annotated[int, AtLeast(1)] = 10
+    n_neighbors: Annotated[int, AtLeast(1)] = 10
     smoothing: Annotated[float, AtLeast(0)] | None = None
     penalty: Annotated[float, Above(0)] | None = None
     text_weight: Annotated[float, AtLeast(0)] | None = None
@@ -153,7 +153,7 @@ class SmoothedRidge(Method):
 
     def _smoothed(self, features: Tensor, valid: Tensor | None) -> SmoothedPoints:
         centred = _centred(features, valid)
-        graph = similarity_graph(Features(centred), self.neighbours, "gaussian", symmetry="union", valid=valid)
+        graph = similarity_graph(Features(centred), self.n_neighbors, "gaussian", symmetry="union", valid=valid)
         assert isinstance(graph, SparseGraph)
         smoothings = SMOOTHINGS if self.smoothing is None else (self.smoothing,)
         levels = low_pass(graph, centred, smoothings)

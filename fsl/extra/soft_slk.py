@@ -73,7 +73,7 @@ class SoftSLK(Method):
 
     transform: Transform = "CL2N"
     weight: Annotated[float, AtLeast(0)] = 1.0
-    neighbours: Annotated[int, AtLeast(1)] = 3
+    n_neighbors: Annotated[int, AtLeast(1)] = 3
     text_weight: Annotated[float, AtLeast(0)] = 1.0
     proportions: Proportions = None
 
@@ -116,7 +116,7 @@ class SoftSLK(Method):
             Scatter(points, counts.new_zeros(len(counts), episodes.way, 0), counts[:, None], self.beta * sharpness)
         ]
         if self.weight > 0:
-            graph = neighbour_graph(points, self.neighbours, valid=episodes.valid)
+            graph = neighbour_graph(points, self.n_neighbors, valid=episodes.valid)
             terms.append(Laplacian(graph, self.weight * sharpness))
         return terms
 

@@ -59,7 +59,7 @@ class TextMixture(Method):
     beta: ClassVar[float] = 50.0
     concentration: ClassVar[float] = 2.0
     weight: ClassVar[float] = 1.0
-    neighbours: ClassVar[int] = 3
+    n_neighbors: ClassVar[int] = 3
 
     text_weight: Annotated[float, AtLeast(0)] = 1.0
 
@@ -78,7 +78,7 @@ class TextMixture(Method):
             MixtureEvidence(
                 labelled, queries, self.concentration, prior=0.0, dimensions=min(ways - 1, LARGEST_DIMENSIONS)
             ),
-            Laplacian(neighbour_graph(episodes.points, self.neighbours, valid=valid), self.weight),
+            Laplacian(neighbour_graph(episodes.points, self.n_neighbors, valid=valid), self.weight),
         ]
         start = torch.cat([episodes.support_one_hot, torch.softmax(episodes.log_prior, dim=2)], dim=1)
         cost = torch.zeros_like(start)

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clustering.estimator_input import as_array, check_no_dates, is_arrow
+from clustering.estimator_input import as_array, is_arrow
 from clustering.files import words
 from clustering.files.arrays import (
     NamedArrays,
@@ -118,11 +118,9 @@ def as_vector(values: Any, name: str) -> NDArray[Any]:
     Raises:
         InputError: they are not numbers.
     """
-    check_no_dates(values, name)
     with _at(name):
         arrays = named_arrays(values)
     vector = next(iter(arrays.read(list(arrays.kinds)[:1]).values()))
-    check_no_dates(vector, name)
     if vector.dtype.kind not in "fiu":
         raise InputError(f"{name} must be numbers, not {vector.dtype}")
     return vector

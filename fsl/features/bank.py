@@ -15,8 +15,8 @@ from torch import Tensor
 
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
+from fsl.benchmarks.closed_splits import check_open
 from fsl.episodes import LOGIT_SCALE
-from fsl.evaluation.closed_splits import check_open
 from fsl.features.arrays import as_features, as_features_and_labels, as_vector
 from fsl.features.conversion import converted
 
@@ -82,14 +82,10 @@ class FeatureBank:
             features: (N, D) array of NumPy or tensor; or a frame of pandas or table of Arrow with a column of lists, or
                 columns of floats.
             labels: (N,) integers or names; None: a column of `features`.
-            class_names: K names.
             text: (K, D) features of the class names, in the forms of `features`.
-            logit_scale: factor of the cosines between images and class names.
-            base_mean: (D,) mean of the raw features of the base classes, which CL2N subtracts.
             column, label_column: columns of features and labels; None: chosen by name. For columns of numbers `column`
                 may be a pattern, such as "emb_*".
-            provenance: origin of the features.
-            prompts: templates of the texts, if they are known.
+            class_names, logit_scale, base_mean, provenance, prompts: see the class.
 
         Raises:
             InputError: the arrays do not fit each other, contain other values than needed, or a column is missing or
@@ -149,7 +145,7 @@ class FeatureBank:
 
         Raises:
             InputError: the file is missing, truncated, of another format or invalid; the message names the file.
-            ClosedSplitError: the bank belongs to a closed split, see `fsl.evaluation.closed_splits`.
+            ClosedSplitError: the bank belongs to a closed split, see `fsl.benchmarks.closed_splits`.
         """
         path = Path(path)
         tensors, header = read_tensors(path, FORMAT, remedy)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clustering.estimator_input import check_no_dates, check_not_vanishing
+from clustering.estimator_input import check_not_vanishing
 from clustering.foundation.errors import InputError, unknown
 from fsl.features.arrays import decoded
 
@@ -23,11 +23,9 @@ def converted(
     """The tensors and class names of a feature bank, see `FeatureBank.from_arrays`.
 
     Raises:
-        InputError: labels, class names and text do not fit the features or each other; values are dates, all vanish, or
-            are zero in a row that needs a cosine; or two classes have the same name.
+        InputError: labels, class names and text do not fit the features or each other; values all vanish, or are zero
+            in a row that needs a cosine; or two classes have the same name.
     """
-    for name, array in {"features": features, "text": text, "base_mean": base_mean}.items():
-        check_no_dates(array, name)
     numbers, names = _numbered(labels, len(features), names, None if text is None else len(text))
     if features.dtype.kind == "f":
         check_not_vanishing(float(np.abs(features).max()), np.float32)
@@ -81,8 +79,8 @@ def _numbered(
         if texts is None:  # without the classes that have no images
             kept, labels = np.unique(labels, return_inverse=True)
             names = tuple(names[number] for number in kept)
-    duplicate = next((name for name in names if names.count(name) > 1), None) if len({*names}) < len(names) else None
-    if duplicate is not None:
+    if len({*names}) < len(names):
+        duplicate = next(name for name in names if names.count(name) > 1)
         raise InputError(f"two classes are called {duplicate!r}; use distinct names, or the same label for both")
     return labels.astype(np.int64), names
 
@@ -90,10 +88,10 @@ def _numbered(
 def _check_text(features: Array, text: Array, count: int) -> None:
     """Check that features of images and of `count` class names fit each other and have cosines."""
     for what, rows in (("features", features), ("text", text)):
-        if rows.ndim != 2 or rows.dtype.kind != "f":
+        if rows.dtype.kind != "f":
             raise InputError(
-                f"{what} must be numbers with a fraction, of shape (rows, D), not {rows.dtype} {rows.shape}, so that "
-                "cosines of images and class names can be computed; save the output of the network as floats"
+                f"{what} must be numbers with a fraction, not {rows.dtype}, so that cosines of images and class names "
+                "can be computed; save the output of the network as floats"
             )
     if text.shape[1] != features.shape[1]:
         turned = "; save its transpose, one row per class" if text.shape[0] == features.shape[1] else ""

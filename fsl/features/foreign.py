@@ -12,6 +12,7 @@ from clustering.files.regular import fingerprint_of_files
 from clustering.files.tensors import read_header
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import Split
+from fsl.benchmarks.pickles import PICKLES, read_pickle
 from fsl.features.arrays import (
     FEATURES,
     LABELS,
@@ -24,7 +25,6 @@ from fsl.features.arrays import (
     read_labels,
 )
 from fsl.features.bank import FeatureBank
-from fsl.weights.pickles import PICKLES, read_pickle
 
 WANTED = (
     "SimpleShot's output.plk (a list with a dict of features by class), a pickle of such a dict (S2M2, PT-MAP), or "
@@ -87,15 +87,12 @@ def import_features(
         kind = read_header(path, "write or download it again").get("format", "")
         if kind.startswith("transduce"):
             raise InputError(f"{path}: is {kind!r}, a file of this project; a bank is read by features={path}")
-    own: dict[str, Any] = {}  # what has a file of its own, whose errors name that file
-    if labels is not None:
-        own["labels"] = read_labels(labels, label_column)
-    if text_features is not None:
-        own["text"] = read_features(text_features, text_column, option="text_column")
-    if classes is not None:
-        own["class_names"] = read_class_names(classes)
-    if logit_scale is not None:
-        own["logit_scale"] = logit_scale
+    own = {  # what has a file of its own, whose errors name that file
+        "labels": None if labels is None else read_labels(labels, label_column),
+        "text": None if text_features is None else read_features(text_features, text_column, option="text_column"),
+        "class_names": None if classes is None else read_class_names(classes),
+        "logit_scale": logit_scale,
+    }
     files = list(dict.fromkeys(Path(file) for file in (path, labels, text_features, classes) if file is not None))
     try:
         form, arrays = _of_pickle(read_pickle(path)) if path.suffix in PICKLES else (path.suffix[1:], open_arrays(path))
@@ -104,8 +101,9 @@ def import_features(
             if text_features is not None:
                 raise InputError(f"prompt={prompt} and text_features={text_features} both give text; omit one")
             given |= _of_prompt(arrays, prompt)
+        given |= {name: value for name, value in own.items() if value is not None}
         provenance = {"imported": ", ".join(file.name for file in files), "content": fingerprint_of_files(files)}
-        return FeatureBank.from_arrays(**given | own, provenance={**provenance, "form": form, "split": split})
+        return FeatureBank.from_arrays(**given, provenance={**provenance, "form": form, "split": split})
     except InputError as error:
         named = str(error).startswith(str(path))
         raise error if named else InputError(f"{', '.join(map(str, files))}: {error}") from error

@@ -71,11 +71,10 @@ def gathered(
         text=None if text is None else text.features[classes],
         logit_scale=LOGIT_SCALE if text is None else text.scale,
     )
-    vars(episodes)["features"] = features
     if text is not None:  # from the raw features
         logits = text.logits[place[:, first:, None], classes[:, None, :]]
-        vars(episodes)["log_prior"] = logits.log_softmax(dim=2)
-    return episodes
+        episodes.knowing(log_prior=logits.log_softmax(dim=2))
+    return episodes.knowing(features=features)
 
 
 def versions(episodes: Episodes) -> dict[str, int]:

@@ -1,6 +1,9 @@
-"""Prompts: the texts of a class name."""
+"""Class names as users give them, and their texts by prompts."""
 
+from collections import Counter
 from collections.abc import Sequence
+
+import pandas as pd
 
 from clustering.foundation.errors import InputError
 
@@ -35,3 +38,21 @@ def texts_of(names: Sequence[str], prompts: Sequence[str]) -> list[str]:
         if "{}" not in str(prompt):
             raise InputError(f"the prompt {str(prompt)!r} has no {{}}, which stands for the class name; add it")
     return [str(prompt).replace("{}", str(name).replace("_", " ")) for name in names for prompt in prompts]
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Class names as strings, checked.
+
+    Raises:
+        InputError: there are fewer than two, one is empty, or one is given twice.
+    """
+    given = [names] if isinstance(names, str) else ["" if pd.isna(name) else str(name) for name in names]
+    if len(given) < 2:
+        raise InputError("at least two class names are required")
+    empty = next((place for place, name in enumerate(given, 1) if not name.strip()), None)
+    if empty is not None:
+        raise InputError(f"class name {empty} of {len(given)} is empty; write its name, or remove it")
+    repeated = [name for name, count in Counter(given).items() if count > 1]
+    if repeated:
+        raise InputError(f"the class name {repeated[0]!r} is given twice; remove one")
+    return given

@@ -140,6 +140,7 @@ def assemble(
     support: NDArray[np.int64],
     query: NDArray[np.int64],
     query_labels: NDArray[np.int64],
+    present: NDArray[np.bool_] | None = None,
 ) -> Tasks:
     """Create tasks from drawn samples. The queries are shuffled, so that their order is independent of their classes.
 
@@ -149,15 +150,22 @@ def assemble(
         support: (B, way, shot) samples.
         query: (B, Q) samples.
         query_labels: (B, Q) labels in 0..way-1.
+        present: (B, Q) False for padded queries, which come last; None without padding.
     """
     tasks, way, shot = support.shape
-    order = np.argsort(random.random(query.shape), axis=1)
+    keys = random.random(query.shape)
+    order = np.argsort(keys if present is None else np.where(present, keys, np.inf), axis=1)
+    query, query_labels = (np.take_along_axis(part, order, axis=1) for part in (query, query_labels))
+    if present is not None:
+        present = np.take_along_axis(present, order, axis=1)
+        query, query_labels = query * present, query_labels * present
     return Tasks(
         support=torch.from_numpy(support.reshape(tasks, -1)),
         support_labels=torch.arange(way).repeat_interleave(shot).expand(tasks, -1).contiguous(),
-        query=torch.from_numpy(np.take_along_axis(query, order, axis=1)),
-        query_labels=torch.from_numpy(np.take_along_axis(query_labels, order, axis=1)),
-        classes=torch.from_numpy(classes),
+        query=torch.from_numpy(query),
+        query_labels=torch.from_numpy(query_labels),
+        classes=torch.tensor(classes),
+        query_mask=None if present is None else torch.from_numpy(present),
     )
 
 

@@ -45,7 +45,7 @@ class ILPC(Method):
     Attributes:
         transform: per-feature transform; PT as published for WRN features.
         centring: "together" as published, "apart" or None, see `fsl.strategies.shared.centring`; then unit length.
-        neighbours: k of the graph; 20 published for WRN, 15 for ResNet-12, other numbers for other settings.
+        n_neighbors: k of the graph; 20 published for WRN, 15 for ResNet-12, other numbers for other settings.
         alpha: weight of the neighbours in the propagation; 0.8 in most published commands.
         power: exponent that sharpens the labels before the transport.
         keep: queries that keep their label, per class and round.
@@ -61,7 +61,7 @@ class ILPC(Method):
     steps: ClassVar[int] = 1000
 
     transform: Transform = "PT"
-    neighbours: Annotated[int, AtLeast(1)] = 20
+    n_neighbors: Annotated[int, AtLeast(1)] = 20
     alpha: Annotated[float, Within(0, 0.9999)] = 0.8
     proportions: Proportions = None
 
@@ -100,14 +100,14 @@ class ILPC(Method):
     def _propagation(self, points: Points, valid: Tensor) -> Propagation:
         """The linear map (I - alpha W)^-1."""
         if isinstance(points, Features):
-            neighbours = nearest_neighbours(points.values, self.neighbours, valid=valid)
+            near = nearest_neighbours(points.values, self.n_neighbors, valid=valid)
             norms = points.squared_norms
-            others = norms.gather(1, neighbours.indices.clamp_min(0).flatten(1)).view_as(neighbours.indices)
-            cosines = (norms[:, :, None] + others - neighbours.squared_distances) / 2
-            graph = SparseGraph.of_arcs(neighbours.indices, cosines.clamp_min(0) ** 3)
+            others = norms.gather(1, near.indices.clamp_min(0).flatten(1)).view_as(near.indices)
+            cosines = (norms[:, :, None] + others - near.squared_distances) / 2
+            graph = SparseGraph.of_arcs(near.indices, cosines.clamp_min(0) ** 3)
             return SparsePropagation(graph.scaled(_inverse_roots(graph.degrees)), self.alpha)
         products = points.pairwise()
-        weights = nearest(-products, self.neighbours, valid=valid) * products.clamp_min(0) ** 3
+        weights = nearest(-products, self.n_neighbors, valid=valid) * products.clamp_min(0) ** 3
         weights = weights + weights.mT
         scale = _inverse_roots(weights.sum(dim=2))
         weights = weights * scale[:, :, None] * scale[:, None, :]

@@ -33,7 +33,7 @@ class LabelPropagation(Method):
     tasks with many points solved by conjugate gradients, where scores below 1e-12 count as 0.
 
     Attributes:
-        neighbours: number of neighbours of each point, without the point itself; TPN's 20 include it.
+        n_neighbors: number of neighbours of each point, without the point itself; TPN's 20 include it.
         alpha: weight of the neighbours' labels, below 1; 0.99 in TPN.
         width: width of the kernel, in units of r. At 1 the weights are almost equal, and with alpha near 1 the labels
             of all classes mix: the accuracy approaches chance on tasks of 80 points.
@@ -45,7 +45,7 @@ class LabelPropagation(Method):
     text: ClassVar[TextUse] = "optional"
 
     transform: Transform = "CL2N"
-    neighbours: Annotated[int, AtLeast(1)] = 19
+    n_neighbors: Annotated[int, AtLeast(1)] = 19
     alpha: Annotated[float, AtLeast(0)] = 0.99
     width: Annotated[float, Above(0)] = 0.3
     text_weight: Annotated[float, AtLeast(0)] | None = None
@@ -86,15 +86,13 @@ class LabelPropagation(Method):
         padded = episodes.support_mask is not None or episodes.query_mask is not None
         valid = episodes.valid if padded else None
         if isinstance(points, Features):
-            neighbours = nearest_neighbours(points.values, self.neighbours, valid=valid)
-            weights = self._kernel(
-                neighbours.squared_distances, neighbours.squared_distances.amax(dim=2), points, valid
-            )
-            graph = SparseGraph.of_arcs(neighbours.indices, weights, "union")
+            near = nearest_neighbours(points.values, self.n_neighbors, valid=valid)
+            weights = self._kernel(near.squared_distances, near.squared_distances.amax(dim=2), points, valid)
+            graph = SparseGraph.of_arcs(near.indices, weights, "union")
             scale = (graph.degrees + 1).rsqrt()
             return SparsePropagation(graph.scaled(scale), self.alpha, diagonal=scale.square()).spread(known.mT).mT
         distances = squared_pairwise(points)
-        arcs = nearest(distances, self.neighbours, valid=valid)
+        arcs = nearest(distances, self.n_neighbors, valid=valid)
         weights = self._kernel(distances, torch.mul(distances, arcs).amax(dim=2), points, valid)
         weights *= symmetrised(arcs, "union")
         weights.diagonal(dim1=1, dim2=2).fill_(1)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
+from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast
 from clustering.graphs.dense_graph import Symmetry
 from clustering.graphs.neighbourhood import neighbour_graph, similarity_graph
@@ -45,12 +46,12 @@ class LaplacianShot(PublishedMethod):
 
     Attributes:
         weight: lambda of the update softmax(-a + lambda W Y), >= 0. It multiplies the sum over neighbours, so the
-            influence of the graph is weight times neighbours; where that product exceeds 2, the neighbours outvote the
+            influence of the graph is weight times n_neighbors; where that product exceeds 2, the neighbours outvote the
             prototypes. The papers tune it on validation tasks from 0.1 to 1.5, with 2 neighbours besides the query
             itself, and use 0.7 for most 1-shot settings. None decreases it with the number of shots n, because
-            prototypes improve with n: 1.6 / (1 + (n / 16)^2) / neighbours; with a directed graph, divided by neighbours
-            + 1, since public codes count the query itself.
-        neighbours: k of the kNN graph, without the query itself (Table 4.1 uses 3, including the query).
+            prototypes improve with n: 1.6 / (1 + (n / 16)^2) / n_neighbors; with a directed graph, divided by
+            n_neighbors + 1, since public codes count the query itself.
+        n_neighbors: k of the kNN graph, without the query itself (Table 4.1 uses 3, including the query).
         graph: symmetrisation of the kNN graph. A "directed" graph, as published, has no objective: its steps are those
             of the papers, without a guard.
         shift: shift the queries so that their mean equals the support's (section 4.3.4). This assumes equal class
@@ -77,12 +78,17 @@ class LaplacianShot(PublishedMethod):
 
     transform: Transform = "CL2N"
     weight: Annotated[float, AtLeast(0)] | None = None
-    neighbours: Annotated[int, AtLeast(1)] = 2
+    n_neighbors: Annotated[int, AtLeast(1)] = 2
     graph: Symmetry = "average"
     shift: bool = True
     rectify: bool | None = None
     variant: Form = "corrected"
     text_weight: Annotated[float, AtLeast(0)] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.variant == "alpha_tim" and not self.shift:
+            raise InputError("LaplacianShot: variant=alpha_tim differs from published by the shift; set shift=true")
 
     @classmethod
     def as_published(cls, **changes: Any) -> Self:
@@ -100,7 +106,7 @@ class LaplacianShot(PublishedMethod):
             form: Any = {"divisor": "count", "joins": "predicted"} if counted else {}
             rectified = rectified_means(episodes, points, temperature=self.temperature, **form)
             prototypes = torch.where(which.bool(), rectified, prototypes)
-        if self.variant == "alpha_tim" and self.shift:
+        if self.variant == "alpha_tim":
             points, prototypes = episodes.points, episodes.unshifted(prototypes)
         descent = descend(
             self._cost(episodes, points, prototypes),
@@ -116,7 +122,7 @@ class LaplacianShot(PublishedMethod):
     def _terms(self, episodes: Episodes) -> list[Laplacian]:
         weight: float | Tensor | None = self.weight
         if weight is None:
-            weight = 1.6 / (self.neighbours + (self.graph == "directed")) / (1 + (episodes.shots / 16) ** 2)
+            weight = 1.6 / (self.n_neighbors + (self.graph == "directed")) / (1 + (episodes.shots / 16) ** 2)
         elif weight == 0:
             return []
         return [Laplacian(self._query_graph(episodes), weight)]
@@ -134,5 +140,5 @@ class LaplacianShot(PublishedMethod):
         """The kNN graph of the queries; it does not depend on the shift."""
         of: Any = {"first": episodes.support_size, "symmetry": self.graph, "valid": episodes.query_mask}
         if self.variant == "lata":
-            return similarity_graph(episodes.points, self.neighbours, "gaussian", **of)
-        return neighbour_graph(episodes.points, self.neighbours, **of)
+            return similarity_graph(episodes.points, self.n_neighbors, "gaussian", **of)
+        return neighbour_graph(episodes.points, self.n_neighbors, **of)

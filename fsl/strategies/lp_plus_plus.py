@@ -46,7 +46,7 @@ class LPPlusPlus(PublishedMethod):
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
     published: ClassVar[Mapping[str, Any]] = {"variant": "published"}
-    iterations: ClassVar[int] = 300
+    max_iter: ClassVar[int] = 300
 
     variant: Variant = "corrected"
 
@@ -59,7 +59,7 @@ class LPPlusPlus(PublishedMethod):
         if episodes.text is None:
             raise InputError("LP++ needs the features of the class names; give text")
         labelled = episodes.labelled
-        steps = self.iterations * labelled[:, 0, 0].long()
+        steps = self.max_iter * labelled[:, 0, 0].long()
         if not bool(labelled.any()):
             return Predictions(torch.softmax(episodes.log_prior, dim=2), steps)
         text = unit_features(episodes.text)
@@ -99,7 +99,7 @@ class LPPlusPlus(PublishedMethod):
             return (logs.exp() * used - one_hot) / number, loss
 
         losses = []
-        for iteration in range(1, self.iterations + 1):
+        for iteration in range(1, self.max_iter + 1):
             gradient, loss = slope()
             losses.append(loss)
             change = torch.bmm(gradient.mT, examples)

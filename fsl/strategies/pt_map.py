@@ -45,7 +45,7 @@ class PTMAP(Method):
             ("together"), or None; then scale to unit length.
         beta: lambda of the paper, sharpness of the transport.
         rate: alpha of the paper, step size of the prototypes; 0.2 for balanced tasks in the public code.
-        iterations: updates of the prototypes.
+        max_iter: updates of the prototypes.
         proportions: class proportions of the queries, see `fsl.strategies.shared.proportions`; None: equal ones.
     """
 
@@ -56,7 +56,7 @@ class PTMAP(Method):
 
     transform: Transform = "PT"
     centring: Centring = "apart"
-    iterations: Annotated[int, AtLeast(0)] = 20
+    max_iter: Annotated[int, AtLeast(0)] = 20
     proportions: Proportions = None
 
     def __post_init__(self) -> None:
@@ -75,14 +75,14 @@ class PTMAP(Method):
         support, queries = episodes.support_one_hot.mT, episodes.valid[:, first:].to(episodes.dtype)
         shares = class_shares(self.proportions, episodes)
         scales: Tensor | None = None
-        for step in range(self.iterations + 1):
+        for step in range(self.max_iter + 1):
             # The norms of queries and prototypes are omitted, because rows and columns are rescaled.
             scores = 2 * self.beta * points.inner(prototypes)[:, :, first:]
             assignments, scales = self._transport(scores, queries, shares, scales)
-            if step < self.iterations:
+            if step < self.max_iter:
                 members = torch.cat([support, assignments * queries[:, None]], dim=2)
                 prototypes = torch.lerp(prototypes, members / members.sum(dim=2, keepdim=True), self.rate)
-        iterations = torch.full((len(queries),), self.iterations, dtype=torch.int64, device=queries.device)
+        iterations = torch.full((len(queries),), self.max_iter, dtype=torch.int64, device=queries.device)
         return Predictions(assignments.mT, iterations)
 
     def _transport(
@@ -156,11 +156,11 @@ class ProtoLP(PTMAP):
         laplacian: "random_walk", or "graph", which is the symmetric Z^T Z - Z^T Z diag(Z^T 1)^-1 Z^T Z.
         gamma: weight of the Laplacian.
         mix: weight of the propagated labels in the update of the prototypes.
-        iterations: updates of the prototypes. For the other fields see `PTMAP`.
+        max_iter: updates of the prototypes. For the other fields see `PTMAP`.
     """
 
     centring: Centring = "together"
-    iterations: Annotated[int, AtLeast(0)] = 100
+    max_iter: Annotated[int, AtLeast(0)] = 100
     laplacian: Literal["random_walk", "graph"] = "random_walk"
     gamma: Annotated[float, Above(0)] = 1.0
     mix: Annotated[float, Within(0, 1)] = 0.6
@@ -176,10 +176,10 @@ class ProtoLP(PTMAP):
         prototypes = prototypes * norms.clamp_min(1e-24).rsqrt()
         shares = class_shares(self.proportions, episodes)
         scales: list[Tensor | None] = [None, None]
-        for step in range(self.iterations + 1):
+        for step in range(self.max_iter + 1):
             distances = squared_distances(points, prototypes)[:, :, episodes.support_size :]
             Z, scales[0] = self._transport(-self.beta * distances, queries, shares, scales[0])
-            if step == self.iterations:
+            if step == self.max_iter:
                 break
             assigned = torch.cat([support, Z * queries[:, None]], dim=2)
             labels = self._prototype_labels(assigned, support)
@@ -187,7 +187,7 @@ class ProtoLP(PTMAP):
             F, scales[1] = self._transport(likely.log(), queries, shares, scales[1])
             members = torch.cat([support, torch.lerp(Z, F, self.mix) * queries[:, None]], dim=2)
             prototypes = torch.lerp(prototypes, members / members.sum(dim=2, keepdim=True), self.rate)
-        iterations = torch.full((len(queries),), self.iterations, dtype=torch.int64, device=queries.device)
+        iterations = torch.full((len(queries),), self.max_iter, dtype=torch.int64, device=queries.device)
         return Predictions(Z.mT, iterations)
 
     def _prototype_labels(self, assigned: Tensor, support: Tensor) -> Tensor:

@@ -52,7 +52,7 @@ class SLKMeans(PublishedMethod):
         weight: lambda of the update softmax(-a + lambda W S), >= 0; it multiplies the sum over neighbours. The public
             code tunes it on validation tasks from 0.05 to 1 (0.1 to 1 in journal section 6.4), per method and shot.
             0.3 was best on validation classes of mini-ImageNet (Conv-4), for means and for modes.
-        neighbours: k of the kNN graph of support and queries, also used for sigma, without the point itself (3 in
+        n_neighbors: k of the kNN graph of support and queries, also used for sigma, without the point itself (3 in
             journal section 6.4, whose code counts the point).
         graph: symmetrisation of the kNN graph. A "directed" graph, as published, has no objective: its sweeps are those
             of the papers, without a guard.
@@ -70,17 +70,17 @@ class SLKMeans(PublishedMethod):
     text: ClassVar[TextUse] = "optional"
     prototypes: ClassVar[Kind] = "means"
     published: ClassVar[Mapping[str, Any]] = {
-        "neighbours": 2,
+        "n_neighbors": 2,
         "graph": "directed",
         "beta": 1.0,
         "variant": "published",
     }
     members: ClassVar[Members] = "hard"
-    max_iterations: ClassVar[int] = 100
+    max_iter: ClassVar[int] = 100
 
     transform: Transform = "CL2N"
     weight: Annotated[float, AtLeast(0)] = 0.3
-    neighbours: Annotated[int, AtLeast(1)] = 3
+    n_neighbors: Annotated[int, AtLeast(1)] = 3
     graph: Symmetry = "average"
     shift: bool = True
     beta: Annotated[float, Above(0)] = 10.0
@@ -97,7 +97,7 @@ class SLKMeans(PublishedMethod):
         valid = episodes.valid if padded else None
         arcs = None
         if self.weight > 0 or self.prototypes != "means":
-            arcs = nearest_arcs(points, self.neighbours, valid=valid)
+            arcs = nearest_arcs(points, self.n_neighbors, valid=valid)
         prototypes = self._prototypes(episodes, points, arcs)
         published, (max_sweeps, sweep_tolerance) = self.variant == "published", SWEEPS[self.variant]
         double = self.weight > 0 and sweep_tolerance < 1e-6  # below the resolution of float32
@@ -125,7 +125,7 @@ class SLKMeans(PublishedMethod):
             members=self.members,
             empty="keep" if unlabelled else "rollback",
             sweeps=Sweeps(step, max_sweeps, sweep_tolerance, warm=not published, double=double),
-            max_iterations=self.max_iterations,
+            max_iterations=self.max_iter,
             tolerance=TOLERANCE,
         )
         return Predictions(result.assignments[:, episodes.support_size :], result.iterations, result.trace)
@@ -171,7 +171,7 @@ class SLKBO(SLKMS):
 
     For the choice of modes, support points use the assignment they would have without the constraint; otherwise a
     support point would always win, and the modes would never change. Updating such modes is not a descent step: modes
-    may return to earlier points, and a task may stop only at `max_iterations`. Usually the modes do not change,
+    may return to earlier points, and a task may stop only at `max_iter`. Usually the modes do not change,
     especially for large beta, because each mode is its own nearest point, and only a stronger influence of the
     neighbours can replace it.
 
@@ -195,7 +195,7 @@ class KMeans(SLKMeans):
     """
 
     weight: ClassVar[float] = 0.0  # type: ignore[misc]
-    neighbours: ClassVar[int] = 3  # type: ignore[misc]
+    n_neighbors: ClassVar[int] = 3  # type: ignore[misc]
     graph: ClassVar[Symmetry] = "average"  # type: ignore[misc]
     published: ClassVar[Mapping[str, Any]] = {"variant": "published"}
 
@@ -209,6 +209,6 @@ class KModes(SLKMS):
 
     weight: ClassVar[float] = 0.0  # type: ignore[misc]
     graph: ClassVar[Symmetry] = "average"  # type: ignore[misc]
-    published: ClassVar[Mapping[str, Any]] = {"neighbours": 2, "variant": "published"}
+    published: ClassVar[Mapping[str, Any]] = {"n_neighbors": 2, "variant": "published"}
 
     beta: Annotated[float, Above(0)] = 1.0

@@ -32,7 +32,7 @@ class SSTextU(Method):
     transport is solved to 1e-6. There, the unlabelled pictures are others than those that are judged.
 
     Attributes:
-        iterations: updates of the weights, 3 in the public code; 0 leaves out the unlabelled pictures.
+        max_iter: updates of the weights, 3 in the public code; 0 leaves out the unlabelled pictures.
         proportions: class proportions of the queries, see `fsl.strategies.shared.proportions`; None: those of the
             labelled pictures, equal ones without any.
     """
@@ -40,7 +40,7 @@ class SSTextU(Method):
     text: ClassVar[TextUse] = "required"
     transform: ClassVar[Transform] = "L2N"
 
-    iterations: Annotated[int, AtLeast(0)] = 3
+    max_iter: Annotated[int, AtLeast(0)] = 3
     proportions: Proportions = None
 
     def predict(self, episodes: Episodes) -> Predictions:
@@ -58,13 +58,13 @@ class SSTextU(Method):
         pull = scale * counts / (2 * counts.sum(dim=1, keepdim=True).clamp_min(1))
         anchors = text + pull[..., None] * torch.bmm(one_hot.mT, episodes.support)
         shares = labelled_shares(counts) if self.proportions is None else class_shares(self.proportions, episodes)
-        weights, scales = anchors if not self.iterations else text, None
-        for _ in range(self.iterations):
+        weights, scales = anchors if not self.max_iter else text, None
+        for _ in range(self.max_iter):
             transport = sinkhorn(scale * episodes.query @ unit_features(weights).mT, queries, shares, start=scales)
             scales = transport.log_scales
             members = transport.assignments * (queries / queries.sum(dim=1, keepdim=True))[..., None]
             weights = anchors + scale * torch.bmm(members.mT, episodes.query)
-        iterations = torch.full((len(queries),), self.iterations, dtype=torch.int64, device=queries.device)
+        iterations = torch.full((len(queries),), self.max_iter, dtype=torch.int64, device=queries.device)
         return Predictions(torch.softmax(scale * episodes.query @ unit_features(weights).mT, dim=2), iterations)
 
 

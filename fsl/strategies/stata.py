@@ -52,7 +52,7 @@ class StatA(PublishedMethod):
 
     text_weight: Annotated[float, AtLeast(0)] = 1.0
     alpha: Annotated[float, Above(0)] = 1.0
-    neighbours: Annotated[int, AtLeast(1)] = 3
+    n_neighbors: Annotated[int, AtLeast(1)] = 3
     variant: Variant = "corrected"
 
     def predict(self, episodes: Episodes) -> Predictions:
@@ -63,7 +63,7 @@ class StatA(PublishedMethod):
         return alternate_gaussians(
             episodes,
             Gaussians(anchor, pooled.expand_as(anchor)),
-            [neighbour_term(episodes, self.neighbours)],
+            [neighbour_term(episodes, self.n_neighbors)],
             lambda old, moments: self._update(old, moments, anchor, pooled),
             text_weight=self.text_weight,
             published=self.variant == "published",

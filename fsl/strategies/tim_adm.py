@@ -42,7 +42,7 @@ class TIMADM(PublishedMethod):
         cross_entropy: weight of the support's cross-entropy, a mean over the support; 0.1 in the public code.
         marginal: weight of the entropy of the mean query; 1 in the public code.
         conditional: weight of the queries' mean entropy; 0.1 in the public code.
-        iterations: pairs of steps; 150 in the public code. 0 is SimpleShot.
+        max_iter: pairs of steps; 150 in the public code. 0 is SimpleShot.
         variant: "corrected", with the checks of the loss described above, or "published", without.
     """
 
@@ -54,7 +54,7 @@ class TIMADM(PublishedMethod):
     cross_entropy: Annotated[float, AtLeast(0)] = 0.1
     marginal: Annotated[float, AtLeast(0)] = 1.0
     conditional: Annotated[float, AtLeast(0)] = 0.1
-    iterations: Annotated[int, AtLeast(0)] = 150
+    max_iter: Annotated[int, AtLeast(0)] = 150
     variant: Variant = "corrected"
 
     def predict(self, episodes: Episodes) -> Predictions:
@@ -67,7 +67,7 @@ class TIMADM(PublishedMethod):
         labelled = torch.zeros_like(prototypes)
         labelled[:, :, :first] = episodes.support_one_hot.mT * support[:, :, :first]
         guard = _Guard()
-        for step in range(self.iterations):
+        for step in range(self.max_iter):
             log_p = self._log_probabilities(points, prototypes)
             if self.variant == "corrected" and step % _CHECK_INTERVAL == 0:
                 prototypes, log_p = guard.check(prototypes, log_p, self._loss(log_p, labelled, query))
@@ -82,7 +82,7 @@ class TIMADM(PublishedMethod):
             _, log_p = guard.check(prototypes, log_p, self._loss(log_p, labelled, query))
         return Predictions(
             probabilities=log_p[:, :, first:].exp().mT,
-            iterations=torch.full((len(log_p),), self.iterations, dtype=torch.int64, device=log_p.device),
+            iterations=torch.full((len(log_p),), self.max_iter, dtype=torch.int64, device=log_p.device),
             trace=torch.stack(guard.losses).double() if guard.losses else None,
         )
 

@@ -36,7 +36,7 @@ class TIMGD(PublishedMethod):
         marginal: weight of the entropy of the mean query, which is maximised; 1 in the public code.
         conditional: weight of the queries' mean entropy, which is minimised; 0.1 in the public code.
         learning_rate: Adam's step size; 1e-4 in the public code.
-        iterations: Adam's steps; 1000 in the public scripts. 0 is SimpleShot.
+        max_iter: Adam's steps; 1000 in the public scripts. 0 is SimpleShot.
         moments: whether Adam keeps one second moment for each of the "prototypes" (its mean over the coordinates, which
             needs inner products only), or for each of the "coordinates" (public code), at four to ten times the cost.
             On 24 tasks of mini-ImageNet (Conv-4), 94 to 96 % of the labels agreed, and the accuracies differed by at
@@ -53,7 +53,7 @@ class TIMGD(PublishedMethod):
     marginal: Annotated[float, AtLeast(0)] = 1.0
     conditional: Annotated[float, AtLeast(0)] = 0.1
     learning_rate: Annotated[float, Above(0)] = 1e-4
-    iterations: Annotated[int, AtLeast(0)] = 1000
+    max_iter: Annotated[int, AtLeast(0)] = 1000
     moments: Moments = "prototypes"
 
     def predict(self, episodes: Episodes) -> Predictions:
@@ -80,14 +80,12 @@ class TIMGD(PublishedMethod):
         if self.moments == "prototypes":
             features, dimension = episodes.features, episodes.dimension
             points = Features(features) if features.shape[1] > 2 * dimension else episodes.points
-            fitted = fit_coefficients(
-                loss, points, episodes.class_means, dimension, self.learning_rate, self.iterations
-            )
+            fitted = fit_coefficients(loss, points, episodes.class_means, dimension, self.learning_rate, self.max_iter)
         else:
             means = torch.bmm(episodes.class_means, episodes.features)
-            fitted = fit_coordinates(loss, episodes.features, means, self.learning_rate, self.iterations)
+            fitted = fit_coordinates(loss, episodes.features, means, self.learning_rate, self.max_iter)
         probabilities, trace = fitted
-        iterations = torch.full(trace.shape[1:], self.iterations, dtype=torch.int64, device=trace.device)
+        iterations = torch.full(trace.shape[1:], self.max_iter, dtype=torch.int64, device=trace.device)
         return Predictions(probabilities[:, :, episodes.support_size :].mT, iterations, trace)
 
 
@@ -137,7 +135,7 @@ class EntropyMin(TIMGD):
     Attributes:
         transform, temperature: see `TIMGD`.
         learning_rate: Adam's step size; 5e-5 in the paper (section 4).
-        iterations: Adam's steps; 25 epochs in the paper.
+        max_iter: Adam's steps; 25 epochs in the paper.
     """
 
     assumes_balance: ClassVar[bool] = False
@@ -148,4 +146,4 @@ class EntropyMin(TIMGD):
     moments: ClassVar[Moments] = "coordinates"  # type: ignore[misc]
 
     learning_rate: Annotated[float, Above(0)] = 5e-5
-    iterations: Annotated[int, AtLeast(0)] = 25
+    max_iter: Annotated[int, AtLeast(0)] = 25

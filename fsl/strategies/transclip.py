@@ -65,7 +65,7 @@ class TransCLIP(PublishedMethod):
     published: ClassVar[Mapping[str, Any]] = {"start": "confident", "variant": "published"}
 
     text_weight: Annotated[float, AtLeast(0)] | None = None
-    neighbours: Annotated[int, AtLeast(1)] = 3
+    n_neighbors: Annotated[int, AtLeast(1)] = 3
     gamma: Annotated[float, AtLeast(0)] = 0.02
     start: Start = "text"
     variant: Literal["corrected", "published", "aligned"] = "corrected"
@@ -83,7 +83,7 @@ class TransCLIP(PublishedMethod):
         return alternate_gaussians(
             episodes,
             Gaussians(means, torch.full_like(means[:, :1], 1 / episodes.dimension)),
-            [neighbour_term(episodes, self.neighbours, misaligned=self.variant == "published")],
+            [neighbour_term(episodes, self.n_neighbors, misaligned=self.variant == "published")],
             self._update,
             text_weight=text_weight,
             published=not corrected,
@@ -99,14 +99,14 @@ class TransCLIP(PublishedMethod):
         return Gaussians(means, variances.clamp_min(SMALLEST_VARIANCE))
 
 
-def neighbour_term(episodes: Episodes, neighbours: int, *, misaligned: bool = False) -> Laplacian:
+def neighbour_term(episodes: Episodes, n_neighbors: int, *, misaligned: bool = False) -> Laplacian:
     """The Laplacian term -1/2 <Z, A Z> of the kNN graph of support and queries, with cosines as weights, divided by the
     number of neighbours."""
     points, valid = episodes.points, episodes.valid
     if misaligned and episodes.support_size:
         points = points_of(_rolled(episodes.features, valid, valid[:, : episodes.support_size].sum(dim=1)))
     padded = None if bool(valid.all()) else valid
-    return Laplacian(similarity_graph(points, neighbours, "cosine", valid=padded), 1 / neighbours)
+    return Laplacian(similarity_graph(points, n_neighbors, "cosine", valid=padded), 1 / n_neighbors)
 
 
 def _rolled(points: Tensor, valid: Tensor, shift: Tensor) -> Tensor:

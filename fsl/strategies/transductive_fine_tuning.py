@@ -37,7 +37,7 @@ class TransductiveFineTuning(Method):
     Attributes:
         transform: transform of the network's features after a ReLU; L2N in the paper.
         learning_rate: Adam's step size; 5e-5 in the paper (section 4).
-        iterations: Adam's steps; 25 epochs in the paper.
+        max_iter: Adam's steps; 25 epochs in the paper.
     """
 
     needs: ClassVar[str] = "images and the network"
@@ -45,7 +45,7 @@ class TransductiveFineTuning(Method):
 
     transform: Transform = "L2N"
     learning_rate: Annotated[float, Above(0)] = 5e-5
-    iterations: Annotated[int, AtLeast(0)] = 25
+    max_iter: Annotated[int, AtLeast(0)] = 25
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss before each step.
@@ -61,7 +61,7 @@ class TransductiveFineTuning(Method):
             )
         targets = nn.functional.pad(episodes.support_one_hot, (0, 0, 0, episodes.query_size))
         probabilities = torch.full_like(targets, 1 / episodes.way)  # padded queries keep this value
-        losses = targets.new_zeros(self.iterations, len(targets), dtype=torch.float64)
+        losses = targets.new_zeros(self.max_iter, len(targets), dtype=torch.float64)
         for i, valid in enumerate(episodes.valid):
             rows = shown.rows[i, valid.to(shown.rows.device)]  # the images stay on the processor
             pixels = shown.pictures.shown(rows, targets.device)
@@ -70,7 +70,7 @@ class TransductiveFineTuning(Method):
                     shown.pictures.network, pixels, targets[i, valid].float(), episodes.base_mean
                 )
             probabilities[i, valid] = log_p.exp().to(probabilities.dtype)
-        steps = torch.full((len(targets),), self.iterations, dtype=torch.int64, device=targets.device)
+        steps = torch.full((len(targets),), self.max_iter, dtype=torch.int64, device=targets.device)
         return Predictions(probabilities[:, episodes.support_size :], steps, losses)
 
     def _tuned(
@@ -103,8 +103,8 @@ class TransductiveFineTuning(Method):
             points = transform_features(network(pixels[part]).relu(), self.transform, base_mean)
             return torch.log_softmax(nn.functional.linear(points, head, bias), dim=1)
 
-        losses = torch.zeros(self.iterations, dtype=torch.float64)
-        for step in range(self.iterations):
+        losses = torch.zeros(self.max_iter, dtype=torch.float64)
+        for step in range(self.max_iter):
             adam.zero_grad()
             for part in parts:
                 log_p = log_probabilities(part)

@@ -32,7 +32,7 @@ class ZLaP(Method):
     class names. If the queries are from a few of the named classes, the method loses many points.
 
     Attributes:
-        neighbours: number of nearest images, without the image itself; 5 with it in the public code.
+        n_neighbors: number of nearest images, without the image itself; 5 with it in the public code.
         texts: number of nearest class names.
         power: exponent of the similarities of images and class names.
         alpha: weight of the neighbours' labels, below 1.
@@ -43,7 +43,7 @@ class ZLaP(Method):
     texts: ClassVar[int] = 5
     power: ClassVar[float] = 5.0
 
-    neighbours: Annotated[int, AtLeast(1)] = 4
+    n_neighbors: Annotated[int, AtLeast(1)] = 4
     alpha: Annotated[float, AtLeast(0)] = 0.3
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ class ZLaP(Method):
         """The graph of class names, support and queries, in this order."""
         images, ways = episodes.features, episodes.way
         valid = None if bool(episodes.valid.all()) else episodes.valid
-        near = nearest_neighbours(images, self.neighbours, valid=valid, unit=True)
+        near = nearest_neighbours(images, self.n_neighbors, valid=valid, unit=True)
         cosines = torch.bmm(images, text.mT).clamp_min_(0)
         best = cosines.topk(min(self.texts, ways), dim=2)
         indices = torch.cat([near.indices + ways * near.present, best.indices], dim=2)

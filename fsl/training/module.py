@@ -21,7 +21,7 @@ from fsl.benchmarks.images import AugmentedImages, ImageSet
 from fsl.episodes import Strategy
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.training.settings import Training

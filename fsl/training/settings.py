@@ -55,6 +55,8 @@ class Training:
             raise InputError(
                 f"Training: warmup={self.warmup:g} must be below epochs ({self.epochs}) and needs schedule=one_cycle"
             )
+        if self.schedule == "one_cycle" and not self.warmup:
+            raise InputError("Training: schedule=one_cycle needs warmup=EPOCHS, above 0; without, use schedule=cosine")
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,7 @@ def save_backbone(
     """
     header = {"format": FORMAT, "backbone": name, "channels": str(channels), "size": str(size)}
     header["about"] = json.dumps(dict(about), sort_keys=True)
-    weights = backbone.state_dict()
-    write_tensors(path, weights, header)
+    write_tensors(path, backbone.state_dict(), header)
 
 
 def load_backbone(path: Path) -> nn.Module:
@@ -73,7 +72,10 @@ def load_backbone(path: Path) -> nn.Module:
 
 def is_checkpoint(path: Path) -> bool:
     """Whether a file was written by `save_backbone`, by its header."""
-    return _header(path).get("format") == FORMAT
+    try:
+        return bool(read_header(path, _REMEDY, FORMAT))
+    except InputError:
+        return False
 
 
 def normalisation(path: Path) -> tuple[list[float], list[float]] | None:
@@ -83,7 +85,7 @@ def normalisation(path: Path) -> tuple[list[float], list[float]] | None:
     Raises:
         InputError: the header is damaged; the message names the file.
     """
-    return _normalisation(path, _header(path)) if is_checkpoint(path) else None
+    return _normalisation(path, read_header(path, _REMEDY)) if is_checkpoint(path) else None
 
 
 def _normalisation(path: Path, header: Mapping[str, str]) -> tuple[list[float], list[float]]:
@@ -96,11 +98,3 @@ def _normalisation(path: Path, header: Mapping[str, str]) -> tuple[list[float], 
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         problem = str(error)
     raise InputError(f"{path}: its header is damaged (mean and std of the images: {problem}); {_REMEDY}")
-
-
-def _header(path: Path) -> dict[str, str]:
-    """The header of a file; empty if it has none."""
-    try:
-        return read_header(path, "")
-    except InputError:
-        return {}

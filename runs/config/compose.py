@@ -22,6 +22,7 @@ from runs.config.source import REQUIRED, is_mentioned
 from runs.config.tuning_protocol import default_grids, grid_of
 
 C = TypeVar("C", bound=RunConfig)
+FORMER = {"neighbours": "n_neighbors", "iterations": "max_iter"}  # fields of strategies before the second edition
 DEFAULTS = (
     "there is no list of defaults; write each option as a line, as `strategy: laplacianshot`, its fields below it as "
     "`strategy: {name: laplacianshot, weight: 0.5}`, and several options as `strategy: [simpleshot, laplacianshot]`"
@@ -225,6 +226,9 @@ def _config(schema: type[C], point: Mapping[str, Any]) -> C:
 def _unknown(schema: type[RunConfig], item: Setting, candidates: Sequence[Choice]) -> InputError:
     """Return the error about an unknown key, with the nearest key, the verb that has it, or the option that has it."""
     group, _, field = item.key.rpartition(".")
+    now = FORMER.get(field)
+    if now is not None and any(now in choice.options for choice in candidates):
+        return InputError(f"unknown key {str(item)!r}; it is called {now!r} now")
     if group in group_names(schema):
         chosen = [choice for choice in candidates if choice.key == group]
         fields = [name for choice in chosen for name in choice.options]

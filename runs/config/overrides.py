@@ -199,7 +199,7 @@ def write(value: Any) -> str:
 
 
 def spell(values: Mapping[str, Any]) -> str:
-    """Return values as a user types them, such as `weight=0.7 neighbours=3`."""
+    """Return values as a user types them, such as `weight=0.7 n_neighbors=3`."""
     return " ".join(f"{field}={write(value)}" for field, value in values.items())
 
 

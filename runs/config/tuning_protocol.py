@@ -4,7 +4,7 @@ A protocol is a file of `configs/tuning/`, or a file of your own:
 
     tasks: 500                       # number of tasks of a step, unless the step sets its own
     laplacianshot:                   # a strategy and its presets, with its steps in order
-      - {split: base, grid: {neighbours: [3, 5, 10]}, at: {weight: 1.0}}
+      - {split: base, grid: {n_neighbors: [3, 5, 10]}, at: {weight: 1.0}}
       - {split: validation, grid: {weight: [0.1, 0.3, 0.7]}}
 
 A step tries all combinations of its grid on the same tasks and keeps the best. `at` fixes a field that a later step

@@ -74,8 +74,7 @@ def _of_pictures(folder: Path, given: Mapping[str, Any], console: Console) -> "F
         )
     from clustering.files.words import read_words
     from fsl.features.arrays import read_class_names
-    from fsl.features.image_encoder import ImageEncoder
-    from fsl.features.picture_bank import bank_of_pictures
+    from fsl.features.image_encoder import ImageEncoder, bank_of_pictures
     from fsl.features.prompts import PROMPTS
     from fsl.picture_folders import labelled_pictures
 

@@ -32,9 +32,9 @@ def given_bank(files: Sequence[str], split: str, prompt: int | None = None) -> "
 
     Raises:
         InputError: no file of that split or two, an unreadable file, base features of another network, no such prompt.
-        ClosedSplitError: see `fsl.evaluation.closed_splits`.
+        ClosedSplitError: see `fsl.benchmarks.closed_splits`.
     """
-    from fsl.evaluation.closed_splits import check_open
+    from fsl.benchmarks.closed_splits import check_open
 
     check_open(split)
     given, by_split = f"features={','.join(files)}", dict[str, str]()

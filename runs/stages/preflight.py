@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Decoded
     from fsl.benchmarks.images import ImageSet
     from fsl.features.bank import FeatureBank
-    from fsl.samplers.sampler import Sampler
+    from fsl.samplers.drawn import Sampler
     from fsl.tasks import TaskSource
 
 

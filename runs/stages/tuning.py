@@ -10,7 +10,7 @@ from typing import Any, cast
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
-from fsl.evaluation.closed_splits import closed
+from fsl.benchmarks.closed_splits import closed
 from runs.cache import Entry, Store
 from runs.config.configs import EvaluateConfig, TuneConfig
 from runs.config.groups import option

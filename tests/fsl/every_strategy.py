@@ -23,8 +23,8 @@ STEPS = 30
 
 
 def shortened(strategy: Any) -> Any:
-    long = vars(strategy).get("iterations", 0) > STEPS
-    return dataclasses.replace(strategy, iterations=STEPS) if long else strategy
+    long = vars(strategy).get("max_iter", 0) > STEPS
+    return dataclasses.replace(strategy, max_iter=STEPS) if long else strategy
 
 
 def with_names(kind: Any) -> Any:

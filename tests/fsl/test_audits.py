@@ -14,7 +14,7 @@ from fsl.episodes import Episodes
 from fsl.evaluation.audits import best_permutation_accuracy, on_published_graph
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.paddle import PADDLE
 from fsl.strategies.simpleshot import SimpleShot
@@ -84,12 +84,12 @@ def test_audits_are_beside_the_accuracy_and_change_nothing_of_it(audits: list[st
 
 
 def test_the_published_graph_counts_the_point_itself_once() -> None:
-    strategy = LaplacianShot(neighbours=3, graph="mutual")
-    assert on_published_graph("mine", strategy) == LaplacianShot(neighbours=2, graph="directed")
+    strategy = LaplacianShot(n_neighbors=3, graph="mutual")
+    assert on_published_graph("mine", strategy) == LaplacianShot(n_neighbors=2, graph="directed")
     published = LaplacianShot.as_published()
     assert on_published_graph("mine", published) == published
-    with pytest.raises(InputError, match="neighbours=2 or more"):
-        on_published_graph("mine", LaplacianShot(neighbours=1))
+    with pytest.raises(InputError, match="n_neighbors=2 or more"):
+        on_published_graph("mine", LaplacianShot(n_neighbors=1))
 
 
 def test_a_strategy_without_a_graph_is_refused_before_anything_is_done() -> None:

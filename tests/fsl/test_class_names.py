@@ -18,7 +18,7 @@ from fsl.episodes import Episodes, check_evidence
 from fsl.evaluation.episodic import evaluate
 from fsl.extra.adaptive import Adaptive
 from fsl.features.bank import FeatureBank
-from fsl.samplers.named_classes import NamedClasses
+from fsl.samplers.drawn import NamedClasses
 from fsl.strategies import STRATEGIES
 from fsl.strategies.em_dirichlet import FIT, EMDirichlet
 from fsl.strategies.lp_plus_plus import LPPlusPlus
@@ -111,7 +111,7 @@ def test_zlap_is_the_loop() -> None:
 def test_tip_adapter_and_lp_plus_plus_as_published_are_the_loops(shot: int) -> None:
     episodes = draw(9, shot=shot)
     votes = TipAdapter(alpha=2.0).predict(episodes).probabilities
-    probe = with_constants(LPPlusPlus, variant="published", iterations=40).predict(episodes)
+    probe = with_constants(LPPlusPlus, variant="published", max_iter=40).predict(episodes)
     assert probe.trace is not None
     for i in range(3):
         support, labels = episodes.support[i].numpy(), episodes.support_labels[i].tolist()
@@ -158,7 +158,7 @@ def test_lata_is_the_loop(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("fsl.episodes.LARGEST_GRAM", 1)
     episodes = draw(10, queries=30)
     settings = yaml.safe_load((CONFIGS / "strategy" / "lata.yaml").read_text())
-    strategy = STRATEGIES.load(settings.pop("base"))(**settings | {"neighbours": 6})
+    strategy = STRATEGIES.load(settings.pop("base"))(**settings | {"n_neighbors": 6})
     result = strategy.predict(episodes).probabilities
     for i in range(3):
         expected = loops.lata(episodes.query[i].numpy(), episodes.text[i].numpy(), 5.0, 6, 0.35)  # type: ignore[index]

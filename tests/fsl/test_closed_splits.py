@@ -5,9 +5,9 @@ import threading
 import pytest
 import torch
 
+from fsl.benchmarks.closed_splits import ClosedSplitError, check_open, closed
 from fsl.benchmarks.glyphs import Glyphs
 from fsl.benchmarks.images import open_images
-from fsl.evaluation.closed_splits import ClosedSplitError, check_open, closed
 from fsl.features.bank import FeatureBank
 
 

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsl.features.conforming import conform
+from fsl.features.pictures import conform
 
 CHANNELS = st.sampled_from([1, 3])
 

@@ -53,21 +53,21 @@ def agrees(strategy: Any, episodes: Episodes, sweeps: int = 0) -> None:
 shared = {
     "transform": st.sampled_from(["UN", "L2N", "CL2N"]),
     "weight": st.floats(0.1, 1),
-    "neighbours": st.integers(1, 4),
+    "n_neighbors": st.integers(1, 4),
     "graph": st.sampled_from(["average", "union", "mutual", "directed"]),
     "shift": st.booleans(),
     "beta": st.sampled_from([0.5, 1.0, 3.0]),
     "variant": st.sampled_from(["corrected", "published"]),
-    "max_iterations": st.integers(1, 3),  # from the third step on, a task may stop
+    "max_iter": st.integers(1, 3),  # from the third step on, a task may stop
 }
 members = st.sampled_from(["hard", "soft"])
 numbers = st.sampled_from([1, 40])  # of one sweep it shows where it started
-plain = [name for name in shared if name not in ("weight", "neighbours", "graph")]
+plain = [name for name in shared if name not in ("weight", "n_neighbors", "graph")]
 
 
 def unrejected(options: dict[str, Any]) -> dict[str, Any]:
     """The options; with a symmetric graph, with so small a weight that the guard rejects no sweep."""
-    scale = 1 if options["graph"] == "directed" else 8 * options["neighbours"]
+    scale = 1 if options["graph"] == "directed" else 8 * options["n_neighbors"]
     return {**options, "weight": options["weight"] / scale}
 
 
@@ -103,7 +103,7 @@ def test_kmeans_and_kmodes_agree_with_loops(seed: int, options: dict[str, Any]) 
 def test_by_product_modes_move_though_the_support_is_clamped() -> None:
     """fewshot.md 4.5: clamped rows would win every argmax, and the answer would be that of the first step."""
     episodes = draw(3, queries=30)
-    first = with_constants(SLKBO, max_iterations=1, beta=5.0).predict(episodes).probabilities
+    first = with_constants(SLKBO, max_iter=1, beta=5.0).predict(episodes).probabilities
     assert not torch.equal(first, SLKBO(beta=5.0).predict(episodes).probabilities)
 
 
@@ -112,7 +112,7 @@ def test_a_class_that_loses_its_members_takes_the_step_back() -> None:
     support = torch.tensor([[[0.0, 0.0], [0.2, 0.0], [5.0, 5.0]]])
     query = torch.tensor([[[0.1, 0.0], [0.1, 0.1], [5.0, 5.1], [0.05, 0.0]]])
     episodes = Episodes(support, torch.tensor([[0, 1, 2]]), query, 3)
-    strategy = SLKMeans.as_published(transform="UN", shift=False, weight=50.0, neighbours=4)
+    strategy = SLKMeans.as_published(transform="UN", shift=False, weight=50.0, n_neighbors=4)
     found = strategy.predict(episodes)
     assert bool(found.probabilities.isfinite().all())
     assert int(found.iterations) == 1

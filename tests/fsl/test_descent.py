@@ -46,7 +46,7 @@ OF_NAMES: Mapping[Any, dict[str, Any]] = {
     TextMixture: {"text_weight": names, "weight": names},
     EMDirichlet: {"weight": names},
     LaplacianShot: {"text_weight": names, "weight": names, "variant": st.just("lata"), "graph": graphs},
-    LPPlusPlus: {"iterations": st.just(30)},
+    LPPlusPlus: {"max_iter": st.just(30)},
 }
 
 

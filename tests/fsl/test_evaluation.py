@@ -14,7 +14,7 @@ from fsl.episodes import Episodes, Predictions
 from fsl.evaluation import Evaluation, evaluate
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import gathered
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.tasks import Tasks

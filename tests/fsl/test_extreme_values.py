@@ -12,7 +12,7 @@ from tests.fsl.every_strategy import draw, every_strategy
 
 FLOATS = (-1.0, 0.0, 5e-324, 1e-300, 1e-15, 1e15, 1e30, 1e300)
 INTEGERS = (-1, 0, 1, 2**62, 10**30)
-FEW = {"iterations": 3, "epochs": 2}
+FEW = {"max_iter": 3, "epochs": 2}
 """Fields that say how long a strategy works, and how long it does here."""
 
 

@@ -10,7 +10,7 @@ import torch
 from clustering.foundation.errors import InputError
 from fsl.evaluation.episodic import evaluate
 from fsl.features.foreign import import_features
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 
 RANDOM = np.random.default_rng(0)

@@ -34,7 +34,7 @@ HEADS: Mapping[Any, tuple[dict[str, Any], Callable[..., Any]]] = {
     ),
     LabelPropagation: (
         {
-            "neighbours": st.integers(3, 16),
+            "n_neighbors": st.integers(3, 16),
             "alpha": st.just(0.0) | st.floats(0.05, 0.99),
             "width": st.floats(0.7, 2),
         },
@@ -92,7 +92,7 @@ def test_a_class_that_attracts_no_point_keeps_its_mean() -> None:
 )
 def test_entropy_minimisation_agrees_with_autograd(seed: int, transform: str, weight: float, **options: Any) -> None:
     episodes = draw(seed)
-    found = with_constants(EntropyMin, transform=transform, iterations=12, conditional=weight, **options).predict(
+    found = with_constants(EntropyMin, transform=transform, max_iter=12, conditional=weight, **options).predict(
         episodes
     )
     assert found.trace is not None

@@ -9,7 +9,7 @@ from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.images import open_images
 from fsl.benchmarks.papers import INat
 from fsl.benchmarks.survey import survey
-from fsl.samplers.whole_split import WholeSplit
+from fsl.samplers.whole import WholeSplit
 from tests.fsl.small_benchmarks import write_picture
 
 

@@ -9,7 +9,7 @@ from fsl.backbones import create_backbone
 from fsl.episodes import Episodes, Predictions
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.tim_gd import EntropyMin

@@ -10,7 +10,7 @@ from clustering.optimiser.points import Features, Gram
 from fsl import episodes
 from fsl.episodes import Episodes, Strategy
 from fsl.features.gathering import gathered
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies import STRATEGIES
 from fsl.transforms import transform_features
 from tests.fsl.test_strategies import assert_same_predictions, draw, every_strategy
@@ -32,7 +32,7 @@ def without_limit(strategy: Strategy, tasks: Episodes) -> torch.Tensor:
 
 def shortened(strategy: Strategy) -> Strategy:
     """With few steps of those that have a thousand, each of which is the same."""
-    changes = {name: 20 for name in ("iterations", "epochs") if vars(strategy).get(name, 0) > 20}
+    changes = {name: 20 for name in ("max_iter", "epochs") if vars(strategy).get(name, 0) > 20}
     return dataclasses.replace(strategy, **changes)  # type: ignore[type-var]
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from clustering.foundation.errors import InputError
-from fsl.weights.pickles import read_pickle
+from fsl.benchmarks.pickles import read_pickle
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 

@@ -8,7 +8,7 @@ from fsl.benchmarks.papers import MiniImageNet
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.features.pictures import Pictures
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.weights.foreign import import_backbone
 

@@ -10,8 +10,7 @@ from torch import Tensor
 
 from fsl.episodes import Strategy
 from fsl.features.gathering import gathered
-from fsl.samplers.balanced import Balanced
-from fsl.samplers.dirichlet import Dirichlet
+from fsl.samplers.drawn import Balanced, Dirichlet
 from fsl.strategies.bavardage import BAVARDAGE
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.pt_map import PTMAP

@@ -13,14 +13,8 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from fsl.samplers import SAMPLERS
-from fsl.samplers.balanced import Balanced
-from fsl.samplers.batches import Batches
-from fsl.samplers.dirichlet import Dirichlet
-from fsl.samplers.few_classes import FewClasses
-from fsl.samplers.file import File
-from fsl.samplers.named_classes import NamedClasses
-from fsl.samplers.sampler import Sampler
-from fsl.samplers.whole_split import WholeSplit
+from fsl.samplers.drawn import Balanced, Dirichlet, FewClasses, NamedClasses, Sampler
+from fsl.samplers.whole import Batches, File, WholeSplit
 from fsl.tasks import BLOCK, Tasks
 from tests.oracles import samplers_loops as oracle
 from tests.oracles.small_tasks import labels_of

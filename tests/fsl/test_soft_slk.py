@@ -21,7 +21,7 @@ from tests.oracles.small_tasks import as_arrays, draw, with_constants
     beta=st.sampled_from([1.0, 4.0]),
     support_weight=st.sampled_from([1.0, 3.0]),
     weight=st.sampled_from([0.0, 0.2]),
-    neighbours=st.integers(1, 3),
+    n_neighbors=st.integers(1, 3),
     shrinkage=st.sampled_from([0.5, 3.0]),
 )
 def test_it_agrees_with_loops(seed: int, transform: str, way: int, shot: int, **options: float) -> None:

@@ -15,7 +15,7 @@ from clustering.optimiser.points import Gram
 from fsl.episodes import Episodes, Predictions, Strategy
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import BankText, gathered
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.paddle import PADDLE
 from fsl.strategies.refined import Refined
 from fsl.transforms import Transform, transform_features

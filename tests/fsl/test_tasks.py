@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from clustering.foundation.errors import InputError
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.tasks import Tasks
 from tests.oracles.small_tasks import labels_of
 

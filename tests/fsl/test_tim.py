@@ -75,10 +75,10 @@ def test_by_inner_products_it_is_adam_of_the_features(kind: Any, seed: int, way:
         keep = torch.ones(2, 7, dtype=torch.bool)
         keep[1, 4:] = False
         episodes = dataclasses.replace(episodes, query_mask=keep)
-    found = kind(iterations=60, learning_rate=0.005).predict(episodes)
+    found = kind(max_iter=60, learning_rate=0.005).predict(episodes)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fsl.episodes.LARGEST_GRAM", 1)
-        expected = kind(iterations=60, learning_rate=0.005).predict(dataclasses.replace(episodes))
+        expected = kind(max_iter=60, learning_rate=0.005).predict(dataclasses.replace(episodes))
     torch.testing.assert_close(found.probabilities, expected.probabilities)
     torch.testing.assert_close(found.trace, expected.trace)
 
@@ -92,7 +92,7 @@ def test_tim_adm_agrees_with_loops(seed: int, weights: tuple[float, float, float
     """In inner products, as the paper's formula is in features."""
     episodes = draw(seed)
     given = dict(zip(("cross_entropy", "marginal", "conditional"), weights, strict=True))
-    strategy = small_tasks.with_constants(TIMADM, transform="UN", temperature=3.0, iterations=8, **given)
+    strategy = small_tasks.with_constants(TIMADM, transform="UN", temperature=3.0, max_iter=8, **given)
     found = strategy.predict(episodes).probabilities
     for i, task in enumerate(tasks(episodes)):
         expected = oracle.tim_adm(*task, 3, weights, 3.0, 8)

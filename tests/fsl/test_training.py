@@ -138,7 +138,9 @@ def test_damaged_checkpoints_are_discarded_with_a_note(
 
 def test_early_stopping(tmp_path: Path) -> None:
     """At a learning rate of almost nothing no validation is better than the first."""
-    training = replace(SHORT, epochs=9, validate_every=1, learning_rate=1e-12, momentum=0.0, warmup=0)
+    training = replace(
+        SHORT, epochs=9, validate_every=1, learning_rate=1e-12, momentum=0.0, schedule="cosine", warmup=0
+    )
     stopping = [EarlyStopping("val/simpleshot", patience=2, mode="max")]
     flat = images(5, 8, 1)
     flat.images.zero_()  # all features equal: the accuracy cannot change
@@ -275,6 +277,7 @@ def test_bad_hyper_parameters_name_the_field(field: str, value: object) -> None:
     [
         ({"schedule": "step"}, {}, "warmup=1 .*schedule=one_cycle"),
         ({"epochs": 3, "warmup": 3}, {}, r"warmup=3 .*epochs \(3\)"),
+        ({"warmup": 0}, {}, "schedule=one_cycle needs warmup"),
         ({}, {"base": images(1, 20, 0)}, "2 base classes"),
         ({}, {"validation": images(5, 1, 0)}, r"validation .*2 classes"),
     ],

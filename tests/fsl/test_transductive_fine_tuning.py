@@ -15,7 +15,7 @@ from fsl.episodes import Episodes
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.features.pictures import Pictures, TaskPictures
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.tim_gd import EntropyMin
 from fsl.strategies.transductive_fine_tuning import TransductiveFineTuning
 from tests.oracles.fine_tuning_loop import fine_tuned
@@ -82,7 +82,7 @@ def small_episodes(seed: int, batch: int = 3, way: int = 3, shot: int = 2, query
 )
 def test_it_agrees_with_a_plain_loop(seed: int, learning_rate: float) -> None:
     episodes = small_episodes(seed)
-    found = TransductiveFineTuning(learning_rate=learning_rate, iterations=6).predict(episodes)
+    found = TransductiveFineTuning(learning_rate=learning_rate, max_iter=6).predict(episodes)
     assert episodes.pictures is not None
     assert found.trace is not None
     pictures = episodes.pictures.pictures
@@ -105,7 +105,7 @@ def test_it_agrees_with_a_plain_loop(seed: int, learning_rate: float) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"transform": "CL2N"}])
 def test_a_task_alone_is_as_in_a_batch(options: dict[str, object]) -> None:
-    episodes, strategy = small_episodes(1), TransductiveFineTuning(iterations=4, learning_rate=1e-3, **options)  # type: ignore[arg-type]
+    episodes, strategy = small_episodes(1), TransductiveFineTuning(max_iter=4, learning_rate=1e-3, **options)  # type: ignore[arg-type]
     whole = strategy.predict(episodes)
     assert episodes.pictures is not None
     for i in range(3):
@@ -139,7 +139,7 @@ def test_evaluation_gives_it_the_images_of_the_tasks(batch: int | None) -> None:
     pictures = small_pictures(13)
     bank = small_bank(pictures)
     sampler = Balanced(way=3, shot=1, query=5).tasks(bank.labels, 2)
-    tuning = TransductiveFineTuning(iterations=3, learning_rate=1e-3)
+    tuning = TransductiveFineTuning(max_iter=3, learning_rate=1e-3)
     found = evaluate({"tuned": tuning, "head": EntropyMin()}, bank, sampler, 6, batch=batch, pictures=pictures)
     tasks = sampler.first(6)
     rows = torch.cat([tasks.support, tasks.query], dim=1)

@@ -55,9 +55,9 @@ def options(strategy: object, *names: str) -> dict[str, Any]:
     rate=st.sampled_from([0.2, 1.0]),
 )
 def test_pt_map_agrees_with_loops(seed: int, shot: int, **given_options: Any) -> None:
-    strategy = with_constants(PTMAP, iterations=4, **given_options)
+    strategy = with_constants(PTMAP, max_iter=4, **given_options)
     episodes = draw(seed, shot=shot)
-    chosen = options(strategy, "centring", "beta", "rate", "iterations")
+    chosen = options(strategy, "centring", "beta", "rate", "max_iter")
     expected = np.stack([oracle.pt_map(*task, **chosen) for task in each_task(episodes)])
     torch.testing.assert_close(strategy.predict(episodes).probabilities, torch.from_numpy(expected), atol=2e-5, rtol=0)
 
@@ -65,9 +65,9 @@ def test_pt_map_agrees_with_loops(seed: int, shot: int, **given_options: Any) ->
 @settings(deadline=None, max_examples=8)
 @given(seed=st.integers(0, 100_000), shot=st.integers(1, 2), regularisation=st.sampled_from([0.3, 1.0]))
 def test_bpa_agrees_with_loops(seed: int, shot: int, regularisation: float) -> None:
-    strategy = with_constants(BPA, beta=1.0, iterations=3, regularisation=regularisation)
+    strategy = with_constants(BPA, beta=1.0, max_iter=3, regularisation=regularisation)
     episodes = draw(seed, shot=shot)
-    chosen = options(strategy, "regularisation", "beta", "rate", "iterations")
+    chosen = options(strategy, "regularisation", "beta", "rate", "max_iter")
     expected = np.stack([oracle.bpa(*task, **chosen) for task in each_task(episodes)])
     torch.testing.assert_close(strategy.predict(episodes).probabilities, torch.from_numpy(expected), atol=5e-5, rtol=0)
 
@@ -101,9 +101,9 @@ def test_affinities_of_too_many_points_are_refused() -> None:
     mix=st.sampled_from([0.0, 0.6, 1.0]),
 )
 def test_protolp_agrees_with_loops(seed: int, shot: int, dimensions: int, **given_options: Any) -> None:
-    strategy = with_constants(ProtoLP, iterations=3, beta=2.5, **given_options)
+    strategy = with_constants(ProtoLP, max_iter=3, beta=2.5, **given_options)
     episodes = draw(seed, shot=shot)
-    chosen = options(strategy, "centring", "beta", "laplacian", "gamma", "mix", "rate", "iterations")
+    chosen = options(strategy, "centring", "beta", "laplacian", "gamma", "mix", "rate", "max_iter")
     expected = np.stack([oracle.protolp(*task, dimensions=dimensions, **chosen) for task in each_task(episodes)])
     with mock.patch.object(pt_map, "DIMENSIONS", dimensions):
         found = strategy.predict(episodes).probabilities
@@ -114,7 +114,7 @@ def test_protolp_agrees_with_loops(seed: int, shot: int, dimensions: int, **give
 @given(
     seed=st.integers(0, 100_000),
     shot=st.integers(1, 2),
-    neighbours=st.sampled_from([2, 4, 20]),
+    n_neighbors=st.sampled_from([2, 4, 20]),
     alpha=st.sampled_from([0.2, 0.8]),
     keep=st.integers(1, 3),
     queries=st.sampled_from([9, 14]),
@@ -122,7 +122,7 @@ def test_protolp_agrees_with_loops(seed: int, shot: int, dimensions: int, **give
 def test_ilpc_agrees_with_loops(seed: int, shot: int, queries: int, **given_options: Any) -> None:
     strategy = with_constants(ILPC, steps=15, **given_options)
     episodes = draw(seed, shot=shot, queries=queries)
-    chosen = options(strategy, "centring", "neighbours", "alpha", "keep", "steps")
+    chosen = options(strategy, "centring", "n_neighbors", "alpha", "keep", "steps")
     expected = [oracle.ilpc(*task, power_of_labels=strategy.power, **chosen) for task in each_task(episodes)]
     found = strategy.predict(episodes)
     best = found.probabilities.topk(2, dim=2).values
@@ -131,7 +131,7 @@ def test_ilpc_agrees_with_loops(seed: int, shot: int, queries: int, **given_opti
     assert int((found.labels != torch.tensor(expected)).sum()) <= 1
 
 
-SHORT = [with_constants(kind, iterations=5) for kind in (PTMAP, BPA, ProtoLP)] + [with_constants(ILPC, steps=20)]
+SHORT = [with_constants(kind, max_iter=5) for kind in (PTMAP, BPA, ProtoLP)] + [with_constants(ILPC, steps=20)]
 
 
 @pytest.mark.parametrize("strategy", [*SHORT, SoftSLK(transform="L2N"), ZeroShot()])

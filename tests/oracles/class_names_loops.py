@@ -40,7 +40,7 @@ def gaussian_logits(f: Array, mu: Array, variances: Array, determinant: bool) ->
 
 
 def transclip(
-    support: Array, labels: list[int], query: Array, text: Array, scale: float, gamma: float, neighbours: int
+    support: Array, labels: list[int], query: Array, text: Array, scale: float, gamma: float, n_neighbors: int
 ) -> Array:
     """The public code: z is stacked as queries, then support; the graph is of support, then queries."""
     f, s, t = unit(query), unit(support), unit(text)
@@ -48,7 +48,7 @@ def transclip(
     yhat = softmax(scale * f @ t.T)
     z, onehot = yhat.copy(), np.eye(K)[labels] if S else np.zeros((0, K))
     lam = 0.5 if S else 1.0
-    A = affinity(np.concatenate([s, f]), neighbours)
+    A = affinity(np.concatenate([s, f]), n_neighbors)
     mu = np.zeros_like(t)
     for k in range(K):
         if S:
@@ -73,12 +73,12 @@ def transclip(
     raise AssertionError
 
 
-def stata(query: Array, text: Array, scale: float, alpha: float, neighbours: int) -> Array:
+def stata(query: Array, text: Array, scale: float, alpha: float, n_neighbors: int) -> Array:
     """The public code, without support."""
     f, t = unit(query), unit(text)
     N, K = len(f), len(t)
     yhat = softmax(scale * f @ t.T)
-    z, A = yhat.copy(), affinity(f, neighbours)
+    z, A = yhat.copy(), affinity(f, n_neighbors)
     pooled = sum((yhat[:, k, None] * (f - t[k]) ** 2).sum(0) for k in range(K)) / N
     mu, variances = t.copy(), np.repeat(pooled[None], K, axis=0)
     for step in range(11):
@@ -127,13 +127,13 @@ def em_dirichlet(
     return out
 
 
-def zlap(query: Array, text: Array, neighbours: int, texts: int, power: float, alpha: float) -> Array:
+def zlap(query: Array, text: Array, n_neighbors: int, texts: int, power: float, alpha: float) -> Array:
     """Scores by a dense solver, normalised."""
     f, t = unit(query), unit(text)
     N, K = len(f), len(t)
     W = np.zeros((K + N, K + N))
     for i in range(N):
-        near = np.argsort(-(f @ f[i]), kind="stable")[:neighbours]
+        near = np.argsort(-(f @ f[i]), kind="stable")[:n_neighbors]
         for j in near:
             if j != i:
                 W[K + i, K + j] = max(f[i] @ f[j], 0)
@@ -198,13 +198,13 @@ def lp_plus_plus(support: Array, labels: list[int], query: Array, text: Array, s
     return softmax(f @ w.T + bias + alpha * (f @ t.T)), losses
 
 
-def lata(query: Array, text: Array, scale: float, neighbours: int, weight: float) -> Array:
+def lata(query: Array, text: Array, scale: float, n_neighbors: int, weight: float) -> Array:
     """Eight parallel updates on the graph of mutual nearest neighbours, from the zero-shot probabilities."""
     f = unit(query)
     q = softmax(scale * f @ unit(text).T)
     N = len(f)
     squared = np.array([[((a - b) ** 2).sum() for b in f] for a in f])
-    near = [[j for j in np.argsort(squared[i], kind="stable") if j != i][:neighbours] for i in range(N)]
+    near = [[j for j in np.argsort(squared[i], kind="stable") if j != i][:n_neighbors] for i in range(N)]
     width = np.sort([squared[i, j] for i in range(N) for j in near[i]])
     width = width[(len(width) - 1) // 2]  # the lower median, as torch's
     W = np.zeros((N, N))

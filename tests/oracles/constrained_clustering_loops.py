@@ -14,7 +14,7 @@ def cluster(
     *,
     kind: str,
     weight: float = 0.0,
-    neighbours: int = 3,
+    n_neighbors: int = 3,
     graph: str = "average",
     sigma_rule: str = "mean",
     shift: bool = True,
@@ -37,7 +37,7 @@ def cluster(
     arcs = np.zeros((n, n))
     for p in range(n):
         others = sorted((q for q in range(n) if q != p), key=lambda q: (((x[p] - x[q]) ** 2).sum(), q))
-        for q in others[:neighbours]:
+        for q in others[:n_neighbors]:
             arcs[p, q] = 1
     squares = [((x[p] - x[q]) ** 2).sum() for p in range(n) for q in range(n) if arcs[p, q]]
     variance = sum(squares) / (5 * n) if sigma_rule == "published" else np.mean(squares) if squares else 0.0

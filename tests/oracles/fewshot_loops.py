@@ -36,7 +36,7 @@ def laplacianshot(
     way: int,
     *,
     weight: float,
-    neighbours: int,
+    n_neighbors: int,
     graph: str,
     shift: bool,
     rectify: bool,
@@ -75,7 +75,7 @@ def laplacianshot(
     W = np.zeros((n, n))
     for p in range(n):
         others = sorted((q for q in range(n) if q != p), key=lambda q: (((query[p] - query[q]) ** 2).sum(), q))
-        for q in others[:neighbours]:
+        for q in others[:n_neighbors]:
             W[p, q] = 1
     if graph == "average":
         W = (W + W.T) / 2

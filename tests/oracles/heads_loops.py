@@ -73,7 +73,7 @@ def bd_cspn(
 
 
 def label_propagation(
-    support: Array, labels: list[int], query: Array, way: int, neighbours: int, alpha: float, width: float
+    support: Array, labels: list[int], query: Array, way: int, n_neighbors: int, alpha: float, width: float
 ) -> Array:
     points = list(support) + list(query)
     n = len(points)
@@ -81,7 +81,7 @@ def label_propagation(
     near = []
     for i in range(n):
         others = sorted((j for j in range(n) if j != i), key=lambda j: (distance[i, j], j))
-        near.append(others[:neighbours])
+        near.append(others[:n_neighbors])
     farthest = sorted(distance[i, near[i][-1]] for i in range(n))
     radius = farthest[(n - 1) // 2]
     W = np.eye(n)

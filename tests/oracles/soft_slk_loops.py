@@ -16,7 +16,7 @@ def soft_slk(
     beta: float,
     support_weight: float,
     weight: float,
-    neighbours: int,
+    n_neighbors: int,
     shrinkage: float,
     rounds: int,
     steps: int,
@@ -25,7 +25,7 @@ def soft_slk(
     x = np.concatenate([support, query])
     S = len(support)
     sharper = np.sqrt(S / way)
-    W = average_graph(x, neighbours)
+    W = average_graph(x, n_neighbors)
     means = np.array([support[np.array(labels) == k].mean(0) for k in range(way)])
     y = softmax(np.array([[-beta * sharper / 2 * ((q - m) ** 2).sum() for m in means] for q in query]))
     known = np.eye(way)[labels]

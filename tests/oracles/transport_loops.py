@@ -96,17 +96,17 @@ def pt_map(
     centring: str,
     beta: float,
     rate: float,
-    iterations: int,
+    max_iter: int,
 ) -> Array:
     support, query = centre(power(support), power(query), centring)
-    return pt_map_from(support, labels, query, way, beta=beta, rate=rate, iterations=iterations)
+    return pt_map_from(support, labels, query, way, beta=beta, rate=rate, max_iter=max_iter)
 
 
 def pt_map_from(
-    support: Array, labels: list[int], query: Array, way: int, *, beta: float, rate: float, iterations: int
+    support: Array, labels: list[int], query: Array, way: int, *, beta: float, rate: float, max_iter: int
 ) -> Array:
     prototypes = means_of(support, labels, way)
-    for _ in range(iterations):
+    for _ in range(max_iter):
         P = balanced(-beta * distances(query, prototypes))
         for k in range(way):
             members = [x for x, y in zip(support, labels, strict=True) if y == k]
@@ -129,7 +129,7 @@ def protolp(
     gamma: float,
     mix: float,
     rate: float,
-    iterations: int,
+    max_iter: int,
 ) -> Array:
     everything = np.concatenate([power(support), power(query)])
     everything = everything @ np.linalg.svd(everything, full_matrices=False)[2][:dimensions].T
@@ -137,7 +137,7 @@ def protolp(
     everything = np.concatenate([support, query])
     T = np.eye(way)[labels]
     prototypes = unit(means_of(support, labels, way))
-    for _ in range(iterations):
+    for _ in range(max_iter):
         Z = np.concatenate([T, balanced(-beta * distances(query, prototypes))])
         walk = Z.T @ Z @ np.diag(1 / Z.sum(0))
         L = np.eye(way) - walk if laplacian == "random_walk" else Z.T @ Z - walk @ Z.T @ Z
@@ -157,7 +157,7 @@ def ilpc(
     way: int,
     *,
     centring: str,
-    neighbours: int,
+    n_neighbors: int,
     alpha: float,
     power_of_labels: float,
     keep: int,
@@ -169,7 +169,7 @@ def ilpc(
     n, answers = len(x), dict(enumerate(labels))
     W = np.zeros((n, n))
     for i in range(n):
-        for j in sorted((j for j in range(n) if j != i), key=lambda j: (-(x[i] @ x[j]), j))[:neighbours]:
+        for j in sorted((j for j in range(n) if j != i), key=lambda j: (-(x[i] @ x[j]), j))[:n_neighbors]:
             W[i, j] += max(x[i] @ x[j], 0) ** 3
             W[j, i] += max(x[i] @ x[j], 0) ** 3
     degree = [row.sum() or 1.0 for row in W]

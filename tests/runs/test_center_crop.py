@@ -4,7 +4,7 @@ import pytest
 import torch
 from torchvision.transforms import v2
 
-from fsl.features.conforming import network_input
+from fsl.features.pictures import network_input
 from runs.stages.lineage import Lineage, Lineages
 from runs.stages.pipeline import features
 

@@ -21,7 +21,7 @@ FILES = {
     "benchmark/rotated": "name: omniglot\nsplit: background\n",
     "training/default": "# the defaults of the class\n",
     "training/omniglot": "epochs: 7\nmilestones: []\n",
-    "strategy/preset": "name: laplacianshot\nneighbours: 5\n",
+    "strategy/preset": "name: laplacianshot\nn_neighbors: 5\n",
     "experiment/both": "strategy: simpleshot,laplacianshot\nshot: 1,5\nseed: 3\n",
     "experiment/heavy": "strategy: laplacianshot\nstrategy.weight: 5\n",
     "experiment/pairs": "strategy: simpleshot\nseed: 1,2\neach:\n- {shot: 1, query: 15}\n- {shot: 5, query: 10}\n",
@@ -90,7 +90,7 @@ class TestResolution:
         (config,) = parse(EvaluateConfig, ["strategy=preset"])
         assert (config.strategy.name, config.strategy.plugin) == ("preset", "laplacianshot")
         assert config.flat()["strategy.name"] == "laplacianshot"
-        (by_hand,) = parse(EvaluateConfig, ["strategy=laplacianshot", "neighbours=5"])
+        (by_hand,) = parse(EvaluateConfig, ["strategy=laplacianshot", "n_neighbors=5"])
         assert by_hand.flat() != config.flat()
         assert by_hand.result_keys() == config.result_keys()
 
@@ -100,7 +100,7 @@ class TestResolution:
             ("benchmark=glyfs", "benchmark 'glyphs'"),
             ("experiment=pairs shot=2", "pairs: shot, query"),
             ("shots=1", "'shots' 'shot'"),
-            ("strategy.zzz=1", "zzz neighbours transform"),
+            ("strategy.zzz=1", "zzz n_neighbors transform"),
             ("lr=0.1", "'learning_rate'"),
             ("shot=one", "shot integer 'one'"),
             ("seed=-1", "seed at least 0"),

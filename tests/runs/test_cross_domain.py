@@ -5,8 +5,8 @@ import torch
 
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.augmentation import normalise
-from fsl.evaluation.closed_splits import ClosedSplitError, closed
-from fsl.features.conforming import conform
+from fsl.benchmarks.closed_splits import ClosedSplitError, closed
+from fsl.features.pictures import conform
 from fsl.weights.checkpoints import load_backbone
 from runs.record.query import read_runs
 from runs.stages.lineage import Lineage, evaluate_name

@@ -63,7 +63,7 @@ def test_brackets_without_end_are_a_mistake(tmp_path, opened, closed):
     "setting",
     [
         *(f"weight={value}" for value in ("1e300", "-1e300", "1e-300", "5e-324", "1e16", "9" * 5000)),
-        *(f"{key}={value}" for key in ("neighbours", "seed", "tasks") for value in ("9" * 20, "9" * 5000)),
+        *(f"{key}={value}" for key in ("n_neighbors", "seed", "tasks") for value in ("9" * 20, "9" * 5000)),
     ],
 )
 def test_a_number_of_an_impossible_size(setting):

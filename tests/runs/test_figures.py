@@ -31,7 +31,7 @@ TUNED, TRACED = "thesis/4.1@tiny_plugins:Tiny", "thesis/4.2@tiny_plugins:Tiny"
 PROTOCOL = """\
 tasks: 30
 laplacianshot:
-- {split: base, grid: {neighbours: [2, 5]}, at: {weight: 1.0}}
+- {split: base, grid: {n_neighbors: [2, 5]}, at: {weight: 1.0}}
 - {split: validation, grid: {weight: [0.7, 3.0]}}
 """
 WEIGHTS = [0.7, 3.0]

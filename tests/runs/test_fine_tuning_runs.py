@@ -17,7 +17,7 @@ def tuned(tiny_arguments):
     typed = [
         item.replace("learning_rate=", "training.learning_rate=") for item in tiny_arguments if "tasks=" not in item
     ]
-    strategies = ["strategy=transductive_fine_tuning,simpleshot", "iterations=2"]
+    strategies = ["strategy=transductive_fine_tuning,simpleshot", "max_iter=2"]
     return parse(EvaluateConfig, [*typed, *strategies, "validation_tasks=20", "tasks=6"])
 
 
@@ -42,7 +42,7 @@ def test_it_stands_beside_strategies_on_features(tuned, store, tracker, notes):
 @pytest.fixture(params=[None, 0.5])
 def shown(request, tuned):
     """Ways to show pictures to a network."""
-    return tuned[0].replace(tasks=5, strategy=tuned[0].strategy.at({"iterations": 0}), crop_pct=request.param)
+    return tuned[0].replace(tasks=5, strategy=tuned[0].strategy.at({"max_iter": 0}), crop_pct=request.param)
 
 
 def test_it_sees_the_pictures_that_features_are_made_of(shown, tuned, store, tracker):

@@ -18,7 +18,7 @@ from fsl.backbones import create_backbone
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.features.image_encoder import ImageEncoder
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from runs.config.configs import EvaluateConfig, parse
 from runs.console.endings import MISTAKE, explain
 from runs.stages.clustering.deep_network import DeepNetwork

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 
 from clustering.foundation.errors import InputError
 from fsl.evaluation.episodic import evaluate
-from fsl.samplers.balanced import Balanced
+from fsl.samplers.drawn import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, TuneConfig, parse

@@ -113,7 +113,7 @@ def test_tasks_and_tuning(name):
     }
     assert {config.target.name for config in found} == {"cub" if name == "mini_to_cub" else "same"}
     tuned = {config.strategy.name: dict(config.strategy.grids) for config in found}
-    assert tuple(tuned["laplacianshot"]["neighbours"]) == (3, 5, 10)
+    assert tuple(tuned["laplacianshot"]["n_neighbors"]) == (3, 5, 10)
     assert tuple(tuned["laplacianshot"]["weight"]) == (0.1, 0.3, 0.5, 0.7, 0.8, 1.0, 1.2, 1.5)
     assert tuned["simpleshot"] == {}
 
@@ -126,7 +126,7 @@ def test_the_task_of_inat(name):
     assert {config.sampler.options["support"] for config in found} == {"first"}  # as their authors divide them
     laplacian = [config.strategy for config in found if config.strategy.name != "simpleshot"]
     assert {strategy.name for strategy in laplacian} == {"laplacianshot_plain_prototypes"}
-    assert {(strategy.options["weight"], strategy.options["neighbours"]) for strategy in laplacian} == {(1.0, 10)}
+    assert {(strategy.options["weight"], strategy.options["n_neighbors"]) for strategy in laplacian} == {(1.0, 10)}
     assert {config.strategy.options["transform"] for config in found} == {"UN", "L2N", "CL2N"}
     assert len(found) == 6
 

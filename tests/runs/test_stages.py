@@ -123,7 +123,7 @@ def test_other_images_and_revisions_are_part_of_the_key(configs, monkeypatch):
     import tiny_plugins
 
     import runs.stages.lineage
-    from fsl.samplers.balanced import Balanced
+    from fsl.samplers.drawn import Balanced
 
     (config,) = configs()
     before = Lineage.of(config)

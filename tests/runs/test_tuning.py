@@ -8,7 +8,7 @@ import pytest
 import tiny_plugins
 
 from clustering.foundation.errors import InputError
-from fsl.evaluation.closed_splits import ClosedSplitError, check_open
+from fsl.benchmarks.closed_splits import ClosedSplitError, check_open
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
 from runs.config.tuning_protocol import TuningStep
@@ -21,7 +21,7 @@ from tests.runs.records import copy_results, runs_of
 PROTOCOL = """\
 tasks: 30
 laplacianshot:
-- {split: base, grid: {neighbours: [2, 5]}, at: {weight: 1.0}}
+- {split: base, grid: {n_neighbors: [2, 5]}, at: {weight: 1.0}}
 - {split: validation, grid: {weight: [0.7, 3.0]}}
 """
 SHORTEST = "tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.7, 3.0]}}\n"
@@ -92,11 +92,11 @@ def accuracies_by_hand(config, split, tracker, **options):
 
 def test_the_best_of_every_step_is_chosen_with_what_steps_before_chose(tuned, tracker, config):
     found = tune(config, tuned, tracker)
-    first = {k: accuracies_by_hand(config, "base", tracker, weight=1.0, neighbours=k) for k in (2, 5)}
+    first = {k: accuracies_by_hand(config, "base", tracker, weight=1.0, n_neighbors=k) for k in (2, 5)}
     k = max(first, key=lambda k: first[k].mean())
-    second = {w: accuracies_by_hand(config, "validation", tracker, weight=w, neighbours=k) for w in (0.7, 3.0)}
+    second = {w: accuracies_by_hand(config, "validation", tracker, weight=w, n_neighbors=k) for w in (0.7, 3.0)}
     w = max(second, key=lambda w: second[w].mean())
-    assert found.tuned.values == {"neighbours": k, "weight": w}
+    assert found.tuned.values == {"n_neighbors": k, "weight": w}
     for curve, expected in zip(found.curves, (first, second), strict=True):
         for trial, accuracies in zip(curve.trials, expected.values(), strict=True):
             np.testing.assert_array_equal(trial.result.accuracies, accuracies)
@@ -107,7 +107,7 @@ def test_the_best_of_every_step_is_chosen_with_what_steps_before_chose(tuned, tr
     assert gain.low <= gain.mean <= gain.high
 
 
-@pytest.mark.parametrize("text", ["", "[3]", '{"chosen": {"weight": 0.2, "neighbours": 2}, "steps": []}'])
+@pytest.mark.parametrize("text", ["", "[3]", '{"chosen": {"weight": 0.2, "n_neighbors": 2}, "steps": []}'])
 def test_a_choice_that_was_tampered_with_is_made_again(tuned, tracker, config, notes, text):
     """Also if the checksums fit."""
     first = tune(config, tuned, tracker)

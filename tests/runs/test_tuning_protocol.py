@@ -35,7 +35,7 @@ OWN = (
 )
 NOT_TUNED = "laplacianshot:\n- {grid: {weight: [0.1, 1]}}\nlaplacianshot_as_published: []\n"
 PAPERS = [
-    ("base", 500, {"neighbours": (3, 5, 10)}, {"weight": 1.0}),
+    ("base", 500, {"n_neighbors": (3, 5, 10)}, {"weight": 1.0}),
     ("validation", 500, {"weight": WEIGHTS}, {}),
 ]
 
@@ -47,20 +47,20 @@ PAPERS = [
         (
             "strategy=laplacianshot_as_published",  # whose code counts the point itself
             None,
-            [("base", 500, {"neighbours": (2, 4, 9)}, {"weight": 1.0}), PAPERS[1]],
+            [("base", 500, {"n_neighbors": (2, 4, 9)}, {"weight": 1.0}), PAPERS[1]],
         ),
         (
             "strategy=laplacianshot_alpha_tim tuning=papers",
             None,
-            [("base", 500, {"neighbours": (2, 4, 9)}, {"weight": 1.0}), PAPERS[1]],
+            [("base", 500, {"n_neighbors": (2, 4, 9)}, {"weight": 1.0}), PAPERS[1]],
         ),
         ("strategy=rectified_prototypes tuning=papers", None, []),  # tuned, it would become laplacianshot
         ("strategy=laplacianshot_as_published", NOT_TUNED, []),
         ("strategy=laplacianshot_as_published", OWN, [("validation", 7, {"weight": (2.0, 3.0)}, {})]),
         ("strategy=laplacianshot", OWN, [("validation", 500, {"weight": (0.1, 1.0)}, {})]),
-        ("strategy=laplacianshot neighbours=7", None, [("validation", 500, {"weight": WEIGHTS}, {})]),
-        ("strategy=laplacianshot weight=0.4", None, [("base", 500, {"neighbours": (3, 5, 10)}, {})]),
-        ("strategy=laplacianshot weight=2,1 neighbours=7", None, [("validation", 500, {"weight": (1.0, 2.0)}, {})]),
+        ("strategy=laplacianshot n_neighbors=7", None, [("validation", 500, {"weight": WEIGHTS}, {})]),
+        ("strategy=laplacianshot weight=0.4", None, [("base", 500, {"n_neighbors": (3, 5, 10)}, {})]),
+        ("strategy=laplacianshot weight=2,1 n_neighbors=7", None, [("validation", 500, {"weight": (1.0, 2.0)}, {})]),
         (
             "strategy=laplacianshot text_weight=5,10",
             None,
@@ -99,7 +99,7 @@ def test_tuning_is_that_of_tune_and_part_of_an_evaluation_where_there_is_somethi
 
 
 @pytest.mark.parametrize("schema", [EvaluateConfig, TuneConfig])
-@pytest.mark.parametrize("typed", [[], ["neighbours=5"], ["transform=CL2N,L2N"], ["text_weight=5,10", "weight=1"]])
+@pytest.mark.parametrize("typed", [[], ["n_neighbors=5"], ["transform=CL2N,L2N"], ["text_weight=5,10", "weight=1"]])
 def test_a_config_with_grids_is_read_back(tmp_path, schema, typed):
     (config,) = parse(schema, ["strategy=laplacianshot", "tuning=papers", *typed])
     (tmp_path / "config.yaml").write_text(config.to_yaml())
@@ -130,7 +130,7 @@ def test_what_a_protocol_does_is_its_identity_not_its_name(mine):
         ("laplacianshot:\n- {grid: {wieght: [0.1, 1]}}", "mine.yaml.*'weight'"),
         ("laplacianshot:\n- {grid: {weight: [0.1]}}", "mine.yaml.*two values"),
         ("laplacianshot:\n- {grid: {text_weight: [low, high]}}", "mine.yaml.*'low'"),
-        ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, at: {neighbors: 3}}", "mine.yaml.*did you mean 'neighbours'"),
+        ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, at: {neighbors: 3}}", "mine.yaml.*did you mean 'n_neighbors'"),
         ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, tasks: 0}", "mine.yaml.*tasks"),
         ("laplacianshot:\n- {split: base}", "mine.yaml.*each with a grid"),
         ("- weight", "mine.yaml.*key: value"),

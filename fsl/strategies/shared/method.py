@@ -19,7 +19,7 @@ class Method(Validated):
 
     Attributes:
         transform: per-feature transform.
-        neighbours: k of the kNN graph, without the point itself.
+        n_neighbors: k of the kNN graph, without the point itself.
         text_weight: weight of the class names' evidence, -log of their probabilities, in the cost of a query; no effect
             without class names. None: min(1, 0.1 beta / n) with n labelled examples per class; beta is 1 if there is no
             such field.
