@@ -324,3 +324,12 @@ def as_labels(labels: ArrayLike) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """(N,) numbers 0..K-1 of the labels, in sorted order, and the K labels."""
     names, codes = np.unique(np.asarray(labels), return_inverse=True)
     return codes.ravel().astype(np.int64), names
+
+
+def ranks(keys: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """(n,) number of earlier elements of keys (n,), 0 or more, that equal each."""
+    order = np.argsort(keys.astype(np.min_scalar_type(int(keys.max(initial=0)))), kind="stable")  # short keys sort fast
+    firsts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    ranks = np.empty(len(keys), dtype=np.int64)
+    ranks[order] = np.arange(len(keys)) - np.repeat(firsts, np.diff(firsts, append=len(keys)))
+    return ranks

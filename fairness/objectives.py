@@ -133,6 +133,20 @@ def _lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.sqrt(squared)
 
 
+def distances(
+    values: NDArray[np.float64], prototypes: NDArray[np.float64], kind: Kind, norms: Any = None
+) -> NDArray[np.float64]:
+    """(n, K) squared distances, or distances for "kmedian", of rows (n, D) to prototypes (K, D), both near zero.
+
+    The squared norms of the rows (n,) are computed if they are not given.
+    """
+    found: NDArray[np.float64] = values @ (-2 * prototypes.T)
+    found += (np.einsum("nd,nd->n", values, values) if norms is None else norms)[:, None]
+    found += np.einsum("kd,kd->k", prototypes, prototypes)
+    np.maximum(found, 0, out=found)
+    return found if kind == "kmeans" else np.sqrt(found, out=found)
+
+
 def _distances(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
 
