@@ -4,7 +4,7 @@ Their base class builds starts, fits along rising weights, sets fitted attribute
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
@@ -24,10 +24,9 @@ from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import numbered
 from clustering.seeding import TooFewDistinct
 from fairness.fit_input import fit_input, seeds_among, warn_if_groups_are_y
-from fairness.groups import Groups
+from fairness.groups import Groups, stratified
 from fairness.objectives import Kind, Medoids, kmeans_objective, medoids, objective_of
 from fairness.optimiser.moves import Moves, Problem, Stage, near_medians, stage
-from fairness.optimiser.weight_search import Ended
 from fairness.reporting import keep_fairness
 from fairness.weighted import Weighted
 
@@ -42,7 +41,7 @@ class _Data(NamedTuple):
     Attributes:
         values: (N, D) rows. origin: (D,) their mean.
         problem: all points. part: a sample of n of them if there are many, else all.
-        labels: for each start, (n,) labels of the method without fairness.
+        starts: for each start, (n,) labels of `part` by weight, at first those of the method without fairness at 0.
         seeding: seconds that building all this took.
     """
 
@@ -50,7 +49,7 @@ class _Data(NamedTuple):
     origin: NDArray[np.float64]
     problem: Problem
     part: Problem
-    labels: list[NDArray[np.int64]]
+    starts: list[dict[float, NDArray[np.int64]]]
     seeding: float
 
     @property
@@ -61,6 +60,9 @@ class _Data(NamedTuple):
     def unit(self) -> float:
         """Unit of the weight: cost of all points about one prototype, divided by K."""
         return self.problem.unit
+
+    def objective(self, labels: NDArray[np.int64]) -> float:
+        return objective_of(self.problem.kind, self.values, labels)
 
     def seconds(self, total: float, models: int) -> Seconds:
         """Share of each of `models` models in a fit of `total` seconds."""
@@ -148,8 +150,8 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
                 part = Problem(problem.values[sampled], replace(groups, cells=groups.cells[sampled]), K, self.kind)
         if seeds is None:
             seeds = seeds_among(self, values)
-        labels = [self._unfair(part, seed - origin) for seed in seeds]
-        return _Data(values, origin, problem, part, labels, watch.lap())
+        starts = [{0.0: self._unfair(part, seed - origin)} for seed in seeds]
+        return _Data(values, origin, problem, part, starts, watch.lap())
 
     def _unfair(self, problem: Problem, prototypes: NDArray[Any]) -> NDArray[np.int64]:
         """(n,) labels of K-means, or of K-median with geometric medians, from these prototypes (K, D)."""
@@ -162,32 +164,24 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
         return labels
 
     def _ends(
-        self, problem: _Data, weights: Sequence[float], done: Callable[[int, int], None] | None = None
+        self, data: _Data, weights: Sequence[float], done: Callable[[int, int], None] | None = None
     ) -> list[Stage]:
-        """Result of the best start at each of the weights: the fewest empty clusters and, of those, the lowest E."""
+        """Result of the best start at each of the weights: the fewest empty clusters and, of those, the lowest E.
+
+        A start begins at each weight from its labels at the next lower one.
+        """
         best = dict[float, Stage]()
-        total, share = len(problem.labels) * len(weights), problem.share
-        for start, labels in enumerate(problem.labels):
-            stages = self._along(problem.part, {0.0: labels}, [share * weight for weight in weights])
-            for i, (weight, found) in enumerate(zip(weights, stages, strict=True)):
+        for start, labels in enumerate(data.starts):
+            for i, weight in enumerate(weights):
+                shared = data.share * weight
+                reached = max(other for other in labels if other <= shared)
+                found = stage(Moves(data.part, labels[reached]), shared, self.max_iter, self.tol, reached)
+                labels[shared] = found.labels
                 if weight not in best or (found.empty, found.objective) < (best[weight].empty, best[weight].objective):
                     best[weight] = found
                 if done is not None:
-                    done(start * len(weights) + i + 1, total)
-        return [self._with_all(problem, best[weight], weight) for weight in weights]
-
-    def _along(
-        self, problem: Problem, results: dict[float, NDArray[np.int64]], weights: Iterable[float]
-    ) -> Iterator[Stage]:
-        """Yield the result of one start at each of the weights.
-
-        Each begins from the labels at the next lower weight in `results`, to which its own are added.
-        """
-        for weight in weights:
-            reached = max(other for other in results if other <= weight)
-            found = stage(Moves(problem, results[reached]), weight, self.max_iter, self.tol, reached)
-            results[weight] = found.labels
-            yield found
+                    done(start * len(weights) + i + 1, len(data.starts) * len(weights))
+        return [self._with_all(data, best[weight], weight) for weight in weights]
 
     def _with_all(self, data: _Data, found: Stage, weight: float) -> Stage:
         """The result with all points, from that of a sample with its prototypes and prices."""
@@ -199,18 +193,6 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
             prices = data.part.groups.membership @ data.part.prices(found.labels, found.prototypes)
             labels = data.problem.assigned(found.prototypes, prices)
         return stage(Moves(data.problem, labels), weight, self.max_iter, self.tol, weight)
-
-    def _trials(self, problem: _Data) -> Callable[[Sequence[float]], Iterable[Ended[Stage]]]:
-        starts = [{0.0: labels} for labels in problem.labels]
-
-        def at(weights: Sequence[float]) -> Iterator[Ended[Stage]]:
-            for results in starts:
-                stages = self._along(problem.part, results, [problem.share * weight for weight in weights])
-                for weight, found in zip(weights, stages, strict=True):
-                    end = self._with_all(problem, found._replace(weight=weight), weight)
-                    yield Ended(weight, end.labels, objective_of(self.kind, problem.values, end.labels), end)
-
-        return at
 
     def _keep(self, end: Stage, problem: _Data, seconds: Seconds) -> None:
         labels, order = numbered(self, end.labels)
@@ -255,11 +237,7 @@ def sample(cells: NDArray[np.int64], clusters: int, random_state: Any) -> NDArra
     points, size = len(cells), max(_SAMPLE, _MEMBERS * clusters)
     if points < 2 * size:
         return None
-    drawn = stream(seed_of(random_state), "fair sample").permutation(points)
-    drawn = drawn[cells[drawn].argsort(kind="stable")]
-    sizes = np.bincount(cells)
-    rank = np.arange(points) - (sizes.cumsum() - sizes)[cells[drawn]]
-    return np.sort(drawn[rank < np.ceil(sizes * (size / points))[cells[drawn]]])
+    return np.sort(stratified(cells, size / points, stream(seed_of(random_state), "fair sample")))
 
 
 class FairKMeans(PrototypeClustering):
@@ -305,7 +283,7 @@ class FairKMeans(PrototypeClustering):
     labels_ : (N,) int, cluster of each point.
     cluster_centers_ : (K, D) means of the clusters, in the space of the normalised rows if `normalize` is set.
     fairness_weight_ : the weight used; 0 if there is a single group.
-    weight_path_ : with a goal, `fairness.optimiser.weight_search.Trial` of each weight and start that was tried.
+    weight_path_ : with a goal, `fairness.optimiser.weight_search.Trial` of each weight that was tried.
     objective_, inertia_ : sum of squared distances of the points to the means of their labels.
     fairness_error_ : sum over clusters of KL(U || P_k) of the labels, in nats. Shares below 1e-20 count as 1e-20.
     balance_min_, balance_mean_ : ratio of the smallest to the largest group in a cluster, minimum and mean over the

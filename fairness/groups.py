@@ -333,3 +333,10 @@ def ranks(keys: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     ranks = np.empty(len(keys), dtype=np.int64)
     ranks[order] = np.arange(len(keys)) - np.repeat(firsts, np.diff(firsts, append=len(keys)))
     return ranks
+
+
+def stratified(cells: NDArray[np.int64], share: float, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Indices of random points, of each cell (N,) the same share, rounded up."""
+    drawn = generator.permutation(len(cells))
+    taken: NDArray[np.int64] = drawn[ranks(cells[drawn]) < np.ceil(np.bincount(cells) * share)[cells[drawn]]]
+    return taken

@@ -71,15 +71,6 @@ def absent_groups(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
     return absent
 
 
-def soft_fairness_error(counts: NDArray[np.float64], groups: Groups) -> float:
-    """Sum over clusters of KL(U || P_k) for soft assignments with sums (C, K) by cell and cluster.
-
-    For one-hot assignments it equals the fairness error of the labels.
-    """
-    by_group: NDArray[np.float64] = groups.membership.T @ counts
-    return float(cluster_errors(by_group, groups)[by_group.sum(axis=0) > 0].sum())
-
-
 def divergences(
     by_group: NDArray[Any], sizes: NDArray[Any], target: NDArray[np.float64], floor: float | None = FLOOR
 ) -> NDArray[np.float64]:
