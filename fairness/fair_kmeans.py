@@ -30,7 +30,7 @@ from fairness.optimiser.moves import Moves, Problem, Stage, near_medians, stage
 from fairness.reporting import keep_fairness
 from fairness.weighted import Weighted
 
-_SAMPLE, _MEMBERS = 100_000, 256
+_SAMPLE, _MEMBERS = 10_000, 256
 """Size of a sample, and minimum number of its points per cluster. No sample is taken of fewer than twice as many
 points."""
 
@@ -85,7 +85,7 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
     kind: ClassVar[Kind]
     """Which objective, and hence which prototypes, the estimator uses."""
 
-    revision: ClassVar[int] = 2
+    revision: ClassVar[int] = 3
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> Self:
@@ -253,7 +253,7 @@ class FairKMeans(PrototypeClustering):
     if clusters are small. The fit starts from K-means, which is the result at weight 0, and raises the weight in rungs.
 
     Cost: a pass over N points takes about three times an iteration of Lloyd; some 20 to 100 passes a start. Memory: X
-    and some numbers a point. With 200,000 points or more, starts and rungs use a sample of 100,000, and one start
+    and some numbers a point. With 20,000 points or more, starts and rungs use a sample of 10,000, and one start
     continues with all points.
 
     Parameters
@@ -293,8 +293,8 @@ class FairKMeans(PrototypeClustering):
     absent_groups_ : (group, cluster) pairs without a point.
     n_empty_ : number of empty clusters.
     group_prices_ : (J, K) cost, beside the distance, of assigning a point of a group to a cluster, used by `predict`.
-    history_ : `fairness.optimiser.moves.Update` of each pass, rungs included; none at weight 0. n_iter_ : number of
-        passes, at least 1.
+    history_ : `fairness.optimiser.moves.Update` of each pass over all points, rungs included; none at weight 0. n_iter_
+        : number of passes, at least 1.
     converged_ : whether the passes ended before max_iter.
     seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`; after `path`, the share of one weight.
     n_features_in_, feature_names_in_ : as in scikit-learn.
