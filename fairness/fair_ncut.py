@@ -34,7 +34,7 @@ from fairness.optimiser.flow_rounding import rounded_assignments
 from fairness.optimiser.moves import rungs
 from fairness.optimiser.ncut_descent import lowered
 from fairness.optimiser.terms import GroupProportions, NormalizedCut
-from fairness.reporting import keep_fairness, warn_if_labels_less_fair
+from fairness.reporting import keep_fairness
 from fairness.weighted import Weighted
 
 _LOWEST_RUNG, _STEEP = 0.01, 4.0
@@ -45,6 +45,13 @@ _ON_A_RUNG = 150
 
 _MIXING = 0.1
 """Share of each point's assignment that is spread evenly over all clusters when S is initialised from labels."""
+
+_REMEDIES = {
+    "argmax": "some points have fractional assignments; set rounding='flow', which changes the counts of groups by "
+    "less than one",
+    "flow": "counts of groups change by less than one, so a small cluster may lack a group; set fewer n_clusters",
+}
+"""Advice for labels that are less fair than the assignments, by the kind of rounding."""
 
 _PSEUDO_COUNT = 1e-3
 """Pseudo-count of the fairness term, in points; it keeps the term finite when a group leaves a cluster."""
@@ -221,8 +228,14 @@ class FairNcut(Weighted):
         W = problem.graph
         labels, _ = numbered(self, end.labels)
         fair = keep_fairness(self, labels, problem.groups)
-        if end.weight > 0:
-            warn_if_labels_less_fair(fair, end.error, self.rounding)
+        if end.weight > 0 and fair.error > 1.25 * end.error + 0.01:
+            absent = f", with {len(fair.absent)} absent groups" if fair.absent else ""
+            warnings.warn(
+                f"the fairness error of the labels, {fair.error:.4g}{absent}, is above that of the assignments, "
+                f"{end.error:.4g}: {_REMEDIES[self.rounding]}",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
         self.objective_ = problem.objective(end.labels)
         self.fairness_weight_, self.soft_fairness_error_ = end.weight, end.error
         self.relaxed_objective_, self.gap_ = end.objective, end.gap
