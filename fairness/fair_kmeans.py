@@ -25,7 +25,7 @@ from clustering.numbering import numbered
 from clustering.seeding import TooFewDistinct
 from fairness.fit_input import fit_input, seeds_among, warn_if_groups_are_y
 from fairness.groups import Groups, stratified
-from fairness.objectives import Kind, Medoids, kmeans_objective, medoids, objective_of
+from fairness.objectives import Kind, Medoids, distances, kmeans_objective, medoids, objective_of
 from fairness.optimiser.moves import Moves, Problem, Stage, near_medians, stage
 from fairness.reporting import keep_fairness
 from fairness.weighted import Weighted
@@ -132,8 +132,7 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
         """(n, K) Euclidean distances of the rows of X (n, D) to the centres, as in `sklearn.cluster.KMeans`."""
         check_is_fitted(self)
         rows = checked_rows(self, X, reset=False, normalize=self.normalize).numpy()
-        points = Problem(rows - self._origin, self._groups, int(self.n_clusters), "kmedian")
-        return points.costs(slice(None), self._prototypes).astype(rows.dtype)
+        return distances(rows - self._origin, self._prototypes, "kmedian").astype(rows.dtype)
 
     def _begin(self, X: Any, features: Any) -> _Data:
         """Check the input and build the starts: the method without fairness from each of the seeds."""

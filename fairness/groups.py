@@ -326,9 +326,14 @@ def as_labels(labels: ArrayLike) -> tuple[NDArray[np.int64], NDArray[Any]]:
     return codes.ravel().astype(np.int64), names
 
 
+def stable_order(keys: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """(n,) stable order of keys (n,), 0 or more; those of two bytes are sorted several times as fast as longer ones."""
+    return np.argsort(keys.astype(np.min_scalar_type(int(keys.max(initial=0)))), kind="stable")
+
+
 def ranks(keys: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
     """(n,) number of earlier elements of keys (n,), 0 or more, that equal each."""
-    order = np.argsort(keys.astype(np.min_scalar_type(int(keys.max(initial=0)))), kind="stable")  # short keys sort fast
+    order = stable_order(keys)
     firsts = np.flatnonzero(np.diff(keys[order], prepend=-1))
     ranks = np.empty(len(keys), dtype=np.int64)
     ranks[order] = np.arange(len(keys)) - np.repeat(firsts, np.diff(firsts, append=len(keys)))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from clustering.foundation.streams import stream
 from clustering.foundation.timing import Stopwatch
-from fairness.groups import Groups, ranks
+from fairness.groups import Groups, ranks, stable_order
 from fairness.metrics import divergences
 from fairness.objectives import Kind, distances, medoids
 
@@ -166,7 +166,7 @@ class Problem:
         K = self.clusters
         keys = self.groups.cells * K + labels
         least = np.full((len(self.groups.membership) * K, K), np.inf)
-        order = np.argsort(keys, kind="stable")
+        order = stable_order(keys)
         for block in self.blocks():
             points = order[block]
             change = self.costs(points, prototypes)
