@@ -10,8 +10,8 @@ from scipy.special import chdtrc
 from scipy.stats import binomtest, chi2_contingency
 
 from clustering.foundation.errors import InputError
-from fairness.groups import Groups, as_labels, groups_of
-from fairness.metrics import divergences
+from fairness.groups import Groups
+from fairness.metrics import counted, divergences
 
 ALL = "all"
 """Label of the rows that describe all points."""
@@ -104,11 +104,8 @@ def by_group(labels: ArrayLike, sensitive_features: Any, *, target: Any = None, 
         target: target shares in each cluster; None uses those of the data.
         confidence: confidence level of the intervals of shares.
     """
-    codes, names = as_labels(labels)
-    if codes.size == 0:
-        raise InputError("labels is empty")
-    groups = groups_of(sensitive_features, len(codes), target=target)
-    return ByGroup(groups, tuple(names.tolist()), groups.counts(codes, len(names)), confidence)
+    counts, groups, names = counted(labels, sensitive_features, target)
+    return ByGroup(groups, tuple(names.tolist()), counts, confidence)
 
 
 def _interval(members: int, size: int, confidence: float) -> tuple[float, float]:

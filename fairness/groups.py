@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from clustering.estimator_input import as_array, check_no_gap
 from clustering.foundation.errors import InputError
@@ -318,12 +318,6 @@ def _text(name: Any) -> str:
 def _shown(name: Any) -> Any:
     """Name of a group for a message; combinations as text, others unchanged."""
     return _text(name) if isinstance(name, tuple) else name
-
-
-def as_labels(labels: ArrayLike) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """(N,) numbers 0..K-1 of the labels, in sorted order, and the K labels."""
-    names, codes = np.unique(np.asarray(labels), return_inverse=True)
-    return codes.ravel().astype(np.int64), names
 
 
 def stable_order(keys: NDArray[np.integer[Any]]) -> NDArray[np.int64]:

@@ -4,16 +4,13 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from fairness.groups import Groups
 from fairness.metrics import Fairness
 
 
-def keep_fairness(
-    estimator: Any, labels: Any, groups: Groups, group_counts: NDArray[np.int64] | None = None
-) -> Fairness:
+def keep_fairness(estimator: Any, labels: Any, groups: Groups) -> Fairness:
     """Set the fitted attributes that describe the fairness of labels (N,), and warn of empty clusters.
 
     The attributes are labels_, fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_,
@@ -22,7 +19,7 @@ def keep_fairness(
     `n_clusters`, clusters that occur are counted.
     """
     clusters = int(getattr(estimator, "n_clusters", 1 + labels.max()))
-    fairness = Fairness.of(groups.counts(labels, clusters) if group_counts is None else group_counts, groups)
+    fairness = Fairness.of(groups.counts(labels, clusters), groups)
     estimator.labels_ = labels
     estimator.fairness_error_ = fairness.error
     balances = fairness.balance_min, fairness.balance_mean
