@@ -30,7 +30,8 @@ from fairness.optimiser.moves import Moves, Problem, Stage, near_medians, stage
 from fairness.reporting import keep_fairness
 from fairness.weighted import Weighted
 
-_SAMPLE, _MEMBERS = 10_000, 256
+_SAMPLE: dict[Kind, int] = {"kmeans": 10_000, "kmedian": 100_000}
+_MEMBERS = 256
 """Size of a sample, and minimum number of its points per cluster. No sample is taken of fewer than twice as many
 points."""
 
@@ -85,7 +86,7 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
     kind: ClassVar[Kind]
     """Which objective, and hence which prototypes, the estimator uses."""
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 2
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> Self:
@@ -141,7 +142,7 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
         values = rows.numpy()
         origin = values.mean(axis=0, dtype=np.float64)
         problem = part = Problem(values - origin, groups, K, self.kind)
-        sampled = sample(groups.cells, K, self.random_state)
+        sampled = sample(groups.cells, max(_SAMPLE[self.kind], _MEMBERS * K), self.random_state)
         seeds: NDArray[Any] | None = None
         if sampled is not None:
             with suppress(TooFewDistinct):  # the full data may have enough distinct points
@@ -219,7 +220,7 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
         self.medoid_indices_[: len(found.indices)] = found.indices
 
 
-def sample(cells: NDArray[np.int64], clusters: int, random_state: Any) -> NDArray[np.int64] | None:
+def sample(cells: NDArray[np.int64], size: int, random_state: Any) -> NDArray[np.int64] | None:
     """(n,) ascending indices of a sample with the same share, rounded up, of the points of each cell.
 
     Starts, and the weights that lead to a weight, differ by far more than their last passes, and a sample is enough to
@@ -227,13 +228,13 @@ def sample(cells: NDArray[np.int64], clusters: int, random_state: Any) -> NDArra
 
     Args:
         cells: (N,) cells of the points, 0..C-1.
-        clusters: K.
+        size: number of points, up to one more for each cell.
         random_state: as in scikit-learn; not used if no sample is taken.
 
     Returns:
         The indices, or None if there are too few points for a sample.
     """
-    points, size = len(cells), max(_SAMPLE, _MEMBERS * clusters)
+    points = len(cells)
     if points < 2 * size:
         return None
     return np.sort(stratified(cells, size / points, stream(seed_of(random_state), "fair sample")))
@@ -307,6 +308,8 @@ class FairKMeans(PrototypeClustering):
     1.0
     """
 
+    revision = 3
+
     kind = "kmeans"
 
 
@@ -319,7 +322,8 @@ class FairKMedian(PrototypeClustering):
 
     in the same way and with the same parameters as `FairKMeans`. Distances are not squared: the weight is in units of
     distances, and weights that matter grow with N / K and with X. The fit starts from geometric medians, by Weiszfeld's
-    steps. Medoids are renewed whenever moves have nearly stopped.
+    steps. Medoids are renewed whenever moves have nearly stopped. With 200,000 points or more, starts use a sample of
+    100,000.
 
     Parameters
     ----------
