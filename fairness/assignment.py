@@ -24,7 +24,7 @@ from scipy.optimize import linprog
 from scipy.sparse import block_array, coo_array, csr_array, eye_array, kron, vstack
 
 from clustering.foundation.errors import InputError
-from fairness.groups import Groups
+from fairness.groups import Groups, stratified
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -173,7 +173,9 @@ def _solved(
     if multipliers is None and points <= _COARSEST:
         multipliers, limit, width = np.zeros(excess.shape[0]), points * clusters, _FAR
     elif multipliers is None:
-        subset, heavier = _sample(cells, weights, generator)
+        subset = stratified(cells, 1 / _GROWTH, generator)
+        mass = np.bincount(cells, weights) / np.bincount(cells[subset], weights[subset])  # that each one represents
+        heavier = weights[subset] * mass[cells[subset]]
         sample = programme._replace(cost=cost[subset], cells=cells[subset], weights=heavier)
         _, multipliers = _solved(sample, generator)
     while True:
@@ -194,17 +196,6 @@ def _solved(
     nonzero = amounts > 0
     entries = amounts[nonzero] / weights[rows[nonzero]], (rows[nonzero], columns[nonzero])
     return csr_array(entries, shape=cost.shape), multipliers
-
-
-def _sample(cells: Ints, weights: Floats, generator: np.random.Generator) -> tuple[Ints, Floats]:
-    """Sampled points of each combination of groups, with weights that represent the whole combination."""
-    order = generator.permutation(len(cells))
-    order = order[np.argsort(cells[order], kind="stable")]
-    sizes = np.bincount(cells)
-    rank = np.arange(len(cells)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    subset = order[rank % _GROWTH == 0]
-    mass = np.bincount(cells, weights) / np.bincount(cells[subset], weights[subset])
-    return subset, weights[subset] * mass[cells[subset]]
 
 
 def _firsts(rows: Ints) -> Ints:

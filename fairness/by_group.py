@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtrc, ndtri
+from scipy.special import chdtrc
+from scipy.stats import binomtest, chi2_contingency
 
 from clustering.foundation.errors import InputError
-from fairness.groups import Groups, as_labels, groups_of
-from fairness.metrics import divergences
+from fairness.groups import Groups
+from fairness.metrics import counted, divergences
 
 ALL = "all"
 """Label of the rows that describe all points."""
@@ -57,7 +58,9 @@ class ByGroup:
         """
         total = self.counts.sum(axis=1, keepdims=True)
         frame = self._frame(np.concatenate([self.counts, total], axis=1), (*self.clusters, ALL))
-        independence = [_independence(self.counts[self.groups.attribute_of == t]) for t in self.groups.attribute_of]
+        filled = self.counts[:, self.counts.sum(axis=0) > 0]
+        tests = [chi2_contingency(filled[self.groups.attribute_of == t], False) for t in self.groups.attribute_of]
+        independence = [test.pvalue for test in tests]
         frame.loc[frame.index[-len(independence) :], "p_value"] = independence
         return frame
 
@@ -68,7 +71,7 @@ class ByGroup:
         known = np.where(sizes > 0, sizes, np.nan)
         target = np.repeat(groups.target[:, None], K, axis=1)
         shares = counts / known
-        low, high = wilson(counts, sizes, self.confidence)
+        low, high = np.vectorize(_interval, otypes=[float, float])(counts, sizes, self.confidence)
         members = [counts[own] for own in of_attribute]
         columns = {
             "size": np.repeat(sizes[None], J, axis=0),
@@ -101,32 +104,17 @@ def by_group(labels: ArrayLike, sensitive_features: Any, *, target: Any = None, 
         target: target shares in each cluster; None uses those of the data.
         confidence: confidence level of the intervals of shares.
     """
-    codes, names = as_labels(labels)
-    if codes.size == 0:
-        raise InputError("labels is empty")
-    groups = groups_of(sensitive_features, len(codes), target=target)
-    return ByGroup(groups, tuple(names.tolist()), groups.counts(codes, len(names)), confidence)
+    counts, groups, names = counted(labels, sensitive_features, target)
+    return ByGroup(groups, tuple(names.tolist()), counts, confidence)
 
 
-def wilson(
-    counts: ArrayLike, sizes: ArrayLike, confidence: float = 0.95
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ends of the Wilson interval (1927) of a share, which is valid for shares near 0 or 1 and for small samples.
-
-    Args:
-        counts: number of successes.
-        sizes: number of trials, broadcast with counts; the result is NaN if it is 0.
-        confidence: confidence level.
-    """
-    successes, trials = np.broadcast_arrays(np.asarray(counts, dtype=np.float64), np.asarray(sizes, dtype=np.float64))
-    known = np.where(trials > 0, trials, np.nan)
-    square = float(ndtri(0.5 + 0.5 * confidence)) ** 2
-    share = successes / known
-    middle = (share + square / (2 * known)) / (1 + square / known)
-    half = np.sqrt(square * (share * (1 - share) / known + square / (4 * known**2))) / (1 + square / known)
-    low = np.where(successes == 0, 0 * known, middle - half)  # exact for shares of 0 and 1
-    high = np.where(successes == trials, 1 + 0 * known, middle + half)
-    return low, high
+def _interval(members: int, size: int, confidence: float) -> tuple[float, float]:
+    """Ends of the Wilson interval (1927), which is valid for shares near 0 or 1 and for small samples; NaN if the size
+    is 0."""
+    if size == 0:
+        return np.nan, np.nan
+    ends = binomtest(members, size).proportion_ci(confidence, method="wilson")
+    return min(ends.low, members / size), max(ends.high, members / size)  # exact for shares of 0 and 1
 
 
 def _goodness_of_fit(
@@ -136,13 +124,3 @@ def _goodness_of_fit(
     statistic = of_attribute @ ((counts - expected) ** 2 / expected)
     freedom = of_attribute.sum(axis=1, keepdims=True) - 1
     return np.where(freedom == 0, 1 + 0 * statistic, chdtrc(np.maximum(freedom, 1), statistic))
-
-
-def _independence(counts: NDArray[np.int64]) -> float:
-    """p-value of Pearson's test that the rows and columns of counts (J, K) are independent."""
-    occupied_counts = counts[:, counts.sum(axis=0) > 0]
-    freedom = (occupied_counts.shape[0] - 1) * (occupied_counts.shape[1] - 1)
-    if freedom == 0:
-        return 1.0
-    expected = occupied_counts.sum(axis=1, keepdims=True) * occupied_counts.sum(axis=0) / occupied_counts.sum()
-    return float(chdtrc(freedom, ((occupied_counts - expected) ** 2 / expected).sum()))

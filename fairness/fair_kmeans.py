@@ -4,7 +4,7 @@ Their base class builds starts, fits along rising weights, sets fitted attribute
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
@@ -24,14 +24,14 @@ from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import numbered
 from clustering.seeding import TooFewDistinct
 from fairness.fit_input import fit_input, seeds_among, warn_if_groups_are_y
-from fairness.groups import Groups
-from fairness.objectives import Kind, Medoids, kmeans_objective, medoids, objective_of
+from fairness.groups import Groups, stratified
+from fairness.objectives import Kind, Medoids, distances, kmeans_objective, medoids, objective_of
 from fairness.optimiser.moves import Moves, Problem, Stage, near_medians, stage
-from fairness.optimiser.weight_search import Ended
 from fairness.reporting import keep_fairness
 from fairness.weighted import Weighted
 
-_SAMPLE, _MEMBERS = 100_000, 256
+_SAMPLE: dict[Kind, int] = {"kmeans": 10_000, "kmedian": 100_000}
+_MEMBERS = 256
 """Size of a sample, and minimum number of its points per cluster. No sample is taken of fewer than twice as many
 points."""
 
@@ -42,7 +42,7 @@ class _Data(NamedTuple):
     Attributes:
         values: (N, D) rows. origin: (D,) their mean.
         problem: all points. part: a sample of n of them if there are many, else all.
-        labels: for each start, (n,) labels of the method without fairness.
+        starts: for each start, (n,) labels of `part` by weight, at first those of the method without fairness at 0.
         seeding: seconds that building all this took.
     """
 
@@ -50,7 +50,7 @@ class _Data(NamedTuple):
     origin: NDArray[np.float64]
     problem: Problem
     part: Problem
-    labels: list[NDArray[np.int64]]
+    starts: list[dict[float, NDArray[np.int64]]]
     seeding: float
 
     @property
@@ -61,6 +61,9 @@ class _Data(NamedTuple):
     def unit(self) -> float:
         """Unit of the weight: cost of all points about one prototype, divided by K."""
         return self.problem.unit
+
+    def objective(self, labels: NDArray[np.int64]) -> float:
+        return objective_of(self.problem.kind, self.values, labels)
 
     def seconds(self, total: float, models: int) -> Seconds:
         """Share of each of `models` models in a fit of `total` seconds."""
@@ -130,8 +133,7 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
         """(n, K) Euclidean distances of the rows of X (n, D) to the centres, as in `sklearn.cluster.KMeans`."""
         check_is_fitted(self)
         rows = checked_rows(self, X, reset=False, normalize=self.normalize).numpy()
-        points = Problem(rows - self._origin, self._groups, int(self.n_clusters), "kmedian")
-        return points.costs(slice(None), self._prototypes).astype(rows.dtype)
+        return distances(rows - self._origin, self._prototypes, "kmedian").astype(rows.dtype)
 
     def _begin(self, X: Any, features: Any) -> _Data:
         """Check the input and build the starts: the method without fairness from each of the seeds."""
@@ -140,7 +142,7 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
         values = rows.numpy()
         origin = values.mean(axis=0, dtype=np.float64)
         problem = part = Problem(values - origin, groups, K, self.kind)
-        sampled = sample(groups.cells, K, self.random_state)
+        sampled = sample(groups.cells, max(_SAMPLE[self.kind], _MEMBERS * K), self.random_state)
         seeds: NDArray[Any] | None = None
         if sampled is not None:
             with suppress(TooFewDistinct):  # the full data may have enough distinct points
@@ -148,8 +150,8 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
                 part = Problem(problem.values[sampled], replace(groups, cells=groups.cells[sampled]), K, self.kind)
         if seeds is None:
             seeds = seeds_among(self, values)
-        labels = [self._unfair(part, seed - origin) for seed in seeds]
-        return _Data(values, origin, problem, part, labels, watch.lap())
+        starts = [{0.0: self._unfair(part, seed - origin)} for seed in seeds]
+        return _Data(values, origin, problem, part, starts, watch.lap())
 
     def _unfair(self, problem: Problem, prototypes: NDArray[Any]) -> NDArray[np.int64]:
         """(n,) labels of K-means, or of K-median with geometric medians, from these prototypes (K, D)."""
@@ -162,32 +164,24 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
         return labels
 
     def _ends(
-        self, problem: _Data, weights: Sequence[float], done: Callable[[int, int], None] | None = None
+        self, data: _Data, weights: Sequence[float], done: Callable[[int, int], None] | None = None
     ) -> list[Stage]:
-        """Result of the best start at each of the weights: the fewest empty clusters and, of those, the lowest E."""
+        """Result of the best start at each of the weights: the fewest empty clusters and, of those, the lowest E.
+
+        A start begins at each weight from its labels at the next lower one.
+        """
         best = dict[float, Stage]()
-        total, share = len(problem.labels) * len(weights), problem.share
-        for start, labels in enumerate(problem.labels):
-            stages = self._along(problem.part, {0.0: labels}, [share * weight for weight in weights])
-            for i, (weight, found) in enumerate(zip(weights, stages, strict=True)):
+        for start, labels in enumerate(data.starts):
+            for i, weight in enumerate(weights):
+                shared = data.share * weight
+                reached = max(other for other in labels if other <= shared)
+                found = stage(Moves(data.part, labels[reached]), shared, self.max_iter, self.tol, reached)
+                labels[shared] = found.labels
                 if weight not in best or (found.empty, found.objective) < (best[weight].empty, best[weight].objective):
                     best[weight] = found
                 if done is not None:
-                    done(start * len(weights) + i + 1, total)
-        return [self._with_all(problem, best[weight], weight) for weight in weights]
-
-    def _along(
-        self, problem: Problem, results: dict[float, NDArray[np.int64]], weights: Iterable[float]
-    ) -> Iterator[Stage]:
-        """Yield the result of one start at each of the weights.
-
-        Each begins from the labels at the next lower weight in `results`, to which its own are added.
-        """
-        for weight in weights:
-            reached = max(other for other in results if other <= weight)
-            found = stage(Moves(problem, results[reached]), weight, self.max_iter, self.tol, reached)
-            results[weight] = found.labels
-            yield found
+                    done(start * len(weights) + i + 1, len(data.starts) * len(weights))
+        return [self._with_all(data, best[weight], weight) for weight in weights]
 
     def _with_all(self, data: _Data, found: Stage, weight: float) -> Stage:
         """The result with all points, from that of a sample with its prototypes and prices."""
@@ -199,18 +193,6 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
             prices = data.part.groups.membership @ data.part.prices(found.labels, found.prototypes)
             labels = data.problem.assigned(found.prototypes, prices)
         return stage(Moves(data.problem, labels), weight, self.max_iter, self.tol, weight)
-
-    def _trials(self, problem: _Data) -> Callable[[Sequence[float]], Iterable[Ended[Stage]]]:
-        starts = [{0.0: labels} for labels in problem.labels]
-
-        def at(weights: Sequence[float]) -> Iterator[Ended[Stage]]:
-            for results in starts:
-                stages = self._along(problem.part, results, [problem.share * weight for weight in weights])
-                for weight, found in zip(weights, stages, strict=True):
-                    end = self._with_all(problem, found._replace(weight=weight), weight)
-                    yield Ended(weight, end.labels, objective_of(self.kind, problem.values, end.labels), end)
-
-        return at
 
     def _keep(self, end: Stage, problem: _Data, seconds: Seconds) -> None:
         labels, order = numbered(self, end.labels)
@@ -238,7 +220,7 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
         self.medoid_indices_[: len(found.indices)] = found.indices
 
 
-def sample(cells: NDArray[np.int64], clusters: int, random_state: Any) -> NDArray[np.int64] | None:
+def sample(cells: NDArray[np.int64], size: int, random_state: Any) -> NDArray[np.int64] | None:
     """(n,) ascending indices of a sample with the same share, rounded up, of the points of each cell.
 
     Starts, and the weights that lead to a weight, differ by far more than their last passes, and a sample is enough to
@@ -246,20 +228,16 @@ def sample(cells: NDArray[np.int64], clusters: int, random_state: Any) -> NDArra
 
     Args:
         cells: (N,) cells of the points, 0..C-1.
-        clusters: K.
+        size: number of points, up to one more for each cell.
         random_state: as in scikit-learn; not used if no sample is taken.
 
     Returns:
         The indices, or None if there are too few points for a sample.
     """
-    points, size = len(cells), max(_SAMPLE, _MEMBERS * clusters)
+    points = len(cells)
     if points < 2 * size:
         return None
-    drawn = stream(seed_of(random_state), "fair sample").permutation(points)
-    drawn = drawn[cells[drawn].argsort(kind="stable")]
-    sizes = np.bincount(cells)
-    rank = np.arange(points) - (sizes.cumsum() - sizes)[cells[drawn]]
-    return np.sort(drawn[rank < np.ceil(sizes * (size / points))[cells[drawn]]])
+    return np.sort(stratified(cells, size / points, stream(seed_of(random_state), "fair sample")))
 
 
 class FairKMeans(PrototypeClustering):
@@ -275,7 +253,7 @@ class FairKMeans(PrototypeClustering):
     if clusters are small. The fit starts from K-means, which is the result at weight 0, and raises the weight in rungs.
 
     Cost: a pass over N points takes about three times an iteration of Lloyd; some 20 to 100 passes a start. Memory: X
-    and some numbers a point. With 200,000 points or more, starts and rungs use a sample of 100,000, and one start
+    and some numbers a point. With 20,000 points or more, starts and rungs use a sample of 10,000, and one start
     continues with all points.
 
     Parameters
@@ -305,7 +283,7 @@ class FairKMeans(PrototypeClustering):
     labels_ : (N,) int, cluster of each point.
     cluster_centers_ : (K, D) means of the clusters, in the space of the normalised rows if `normalize` is set.
     fairness_weight_ : the weight used; 0 if there is a single group.
-    weight_path_ : with a goal, `fairness.optimiser.weight_search.Trial` of each weight and start that was tried.
+    weight_path_ : with a goal, `fairness.optimiser.weight_search.Trial` of each weight that was tried.
     objective_, inertia_ : sum of squared distances of the points to the means of their labels.
     fairness_error_ : sum over clusters of KL(U || P_k) of the labels, in nats. Shares below 1e-20 count as 1e-20.
     balance_min_, balance_mean_ : ratio of the smallest to the largest group in a cluster, minimum and mean over the
@@ -315,8 +293,8 @@ class FairKMeans(PrototypeClustering):
     absent_groups_ : (group, cluster) pairs without a point.
     n_empty_ : number of empty clusters.
     group_prices_ : (J, K) cost, beside the distance, of assigning a point of a group to a cluster, used by `predict`.
-    history_ : `fairness.optimiser.moves.Update` of each pass, rungs included; none at weight 0. n_iter_ : number of
-        passes, at least 1.
+    history_ : `fairness.optimiser.moves.Update` of each pass over all points, rungs included; none at weight 0. n_iter_
+        : number of passes, at least 1.
     converged_ : whether the passes ended before max_iter.
     seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`; after `path`, the share of one weight.
     n_features_in_, feature_names_in_ : as in scikit-learn.
@@ -330,6 +308,8 @@ class FairKMeans(PrototypeClustering):
     1.0
     """
 
+    revision = 3
+
     kind = "kmeans"
 
 
@@ -342,7 +322,8 @@ class FairKMedian(PrototypeClustering):
 
     in the same way and with the same parameters as `FairKMeans`. Distances are not squared: the weight is in units of
     distances, and weights that matter grow with N / K and with X. The fit starts from geometric medians, by Weiszfeld's
-    steps. Medoids are renewed whenever moves have nearly stopped.
+    steps. Medoids are renewed whenever moves have nearly stopped. With 200,000 points or more, starts use a sample of
+    100,000.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Fair normalised cut (Ziko, Yuan, Granger and Ben Ayed, AAAI 2021; thesis chapter 3) as a scikit-learn estimator."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
@@ -28,14 +28,13 @@ from clustering.seeding import first_seeds
 from clustering.starts import best_start, cluster_sizes
 from fairness.fit_input import fit_input, warn_if_groups_are_y
 from fairness.groups import Groups
-from fairness.metrics import soft_fairness_error
+from fairness.metrics import cluster_errors, occupied
 from fairness.optimiser.fair_spectrum import embedded_labels, fair_embedding, linked_points
 from fairness.optimiser.flow_rounding import rounded_assignments
 from fairness.optimiser.moves import rungs
 from fairness.optimiser.ncut_descent import lowered
 from fairness.optimiser.terms import GroupProportions, NormalizedCut
-from fairness.optimiser.weight_search import Ended
-from fairness.reporting import keep_fairness, warn_if_labels_less_fair
+from fairness.reporting import keep_fairness
 from fairness.weighted import Weighted
 
 _LOWEST_RUNG, _STEEP = 0.01, 4.0
@@ -46,6 +45,13 @@ _ON_A_RUNG = 150
 
 _MIXING = 0.1
 """Share of each point's assignment that is spread evenly over all clusters when S is initialised from labels."""
+
+_REMEDIES = {
+    "argmax": "some points have fractional assignments; set rounding='flow', which changes the counts of groups by "
+    "less than one",
+    "flow": "counts of groups change by less than one, so a small cluster may lack a group; set fewer n_clusters",
+}
+"""Advice for labels that are less fair than the assignments, by the kind of rounding."""
 
 _PSEUDO_COUNT = 1e-3
 """Pseudo-count of the fairness term, in points; it keeps the term finite when a group leaves a cluster."""
@@ -143,25 +149,6 @@ class FairNcut(Weighted):
         labels = self._first_labels(rows)
         return _Problem(self, values, groups, labels, W, watch.lap(), building)
 
-    def _ends(
-        self, problem: "_Problem", weights: Sequence[float], done: Callable[[int, int], None] | None = None
-    ) -> list["_End"]:
-        ends = []
-        for best, *_ in self._descents(problem, weights):
-            ends.append(best)
-            if done is not None:
-                done(len(ends), len(weights))
-        return ends
-
-    def _trials(self, problem: "_Problem") -> Callable[[Sequence[float]], Iterable[Ended["_End"]]]:
-        def at(weights: Sequence[float]) -> Iterator[Ended["_End"]]:
-            for ends in self._descents(problem, weights):
-                for end in ends:
-                    cut = graph_objectives(end.labels, problem.affinities).normalised_cut
-                    yield Ended(end.weight, end.labels, cut, end)
-
-        return at
-
     def _first_labels(self, rows: Rows) -> Tensor:
         """(T, N) labels from which the starts begin."""
         if isinstance(self.init, str) and self.init in ("spectral", "k-means++"):
@@ -173,18 +160,18 @@ class FairNcut(Weighted):
             raise InputError(f"init must be spectral, k-means++ or {len(rows.values)} labels 0..{self.n_clusters - 1}")
         return torch.from_numpy(labels.astype(np.int64)).to(rows.values.device)[None]
 
-    def _descents(self, problem: "_Problem", weights: Sequence[float]) -> Iterator[list["_End"]]:
-        """Results of the starts at each of the rising weights, the best start first.
-
-        A weight is reached from the one before in rungs.
-        """
+    def _ends(
+        self, problem: "_Problem", weights: Sequence[float], done: Callable[[int, int], None] | None = None
+    ) -> list["_End"]:
+        """Result of the best start at each of the rising weights, each of which is reached from the one before in
+        rungs."""
         values, groups, labels, W = problem.values, problem.groups, problem.labels, problem.graph
         cut = NormalizedCut(W, W.degrees)
         cells = torch.from_numpy(groups.cells).to(values.device)
         indicators = torch.from_numpy(groups.membership).to(values)[cells]
         target = torch.from_numpy(groups.target).to(values)
         attributes = [np.flatnonzero(groups.attribute_of == t).tolist() for t in range(len(groups.attributes))]
-        S, reached = self._smoothed(labels, values), 0.0
+        S, reached, ends = self._smoothed(labels, values), 0.0, list[_End]()
         for weight in weights:
             if weight > 0 and reached == 0:  # deferred, since weight 0 alone does not need the eigenvectors
                 S = torch.cat([S, self._smoothed(problem.spectral_labels, values)])
@@ -203,24 +190,24 @@ class FairNcut(Weighted):
                     steps += [Step(rung, objective) for objective in of_start]
             sizes = cluster_sizes(S.mT.max(dim=1).indices, self.n_clusters)
             best = best_start(descent.objective, sizes, S.dtype)
-            ends = []
-            for start in sorted(range(len(S)), key=lambda start: start != best):
-                counts = S.new_zeros(len(groups.membership), self.n_clusters, dtype=torch.float64)
-                counts.index_add_(0, cells, S[start].double())
-                end = _End(
-                    weight,
-                    self._labels(S[start], groups),
-                    float(descent.objective[start]),
-                    soft_fairness_error(counts.cpu().numpy(), groups),
-                    float(descent.gap[start]),
-                    bool(descent.converged[start]),
-                    tuple(history[start]),
-                )
-                ends.append(end)
-            yield ends
+            counts = S.new_zeros(len(groups.membership), self.n_clusters, dtype=torch.float64)
+            by_group = groups.membership.T @ counts.index_add_(0, cells, S[best].double()).cpu().numpy()
+            end = _End(
+                weight,
+                self._labels(S[best], groups),
+                float(descent.objective[best]),
+                float(cluster_errors(by_group, groups)[occupied(by_group)].sum()),
+                float(descent.gap[best]),
+                bool(descent.converged[best]),
+                tuple(history[best]),
+            )
+            ends.append(end)
+            if done is not None:
+                done(len(ends), len(weights))
             reached = weight
             if weight == 0:  # points with one-hot assignments would leave their cluster slowly
                 S = self._smoothed(S.mT.max(dim=1).indices, values)
+        return ends
 
     def _smoothed(self, labels: Tensor, values: Tensor) -> Tensor:
         """(T, N, K) assignments from labels (T, N), with a share of each spread evenly."""
@@ -241,9 +228,15 @@ class FairNcut(Weighted):
         W = problem.graph
         labels, _ = numbered(self, end.labels)
         fair = keep_fairness(self, labels, problem.groups)
-        if end.weight > 0:
-            warn_if_labels_less_fair(fair, end.error, self.rounding)
-        self.objective_ = graph_objectives(end.labels, problem.affinities).normalised_cut
+        if end.weight > 0 and fair.error > 1.25 * end.error + 0.01:
+            absent = f", with {len(fair.absent)} absent groups" if fair.absent else ""
+            warnings.warn(
+                f"the fairness error of the labels, {fair.error:.4g}{absent}, is above that of the assignments, "
+                f"{end.error:.4g}: {_REMEDIES[self.rounding]}",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+        self.objective_ = problem.objective(end.labels)
         self.fairness_weight_, self.soft_fairness_error_ = end.weight, end.error
         self.relaxed_objective_, self.gap_ = end.objective, end.gap
         self.history_, self.n_iter_, self.converged_ = end.history, max(1, len(end.history)), end.converged
@@ -291,6 +284,9 @@ class _Problem:
             warnings.simplefilter("ignore", ConvergenceWarning)  # too few distinct rows
             labels = embedded_labels(embedding, self.affinities, self.values, K, model.n_init, generator)
         return torch.from_numpy(labels[None]).to(self.values.device)
+
+    def objective(self, labels: NDArray[np.int64]) -> float:
+        return graph_objectives(labels, self.affinities).normalised_cut
 
     def seconds(self, total: float, models: int) -> Seconds:
         """Share of each of `models` models in a fit of `total` seconds."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from clustering.estimator_input import as_array, check_no_gap
 from clustering.foundation.errors import InputError
@@ -320,7 +320,22 @@ def _shown(name: Any) -> Any:
     return _text(name) if isinstance(name, tuple) else name
 
 
-def as_labels(labels: ArrayLike) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """(N,) numbers 0..K-1 of the labels, in sorted order, and the K labels."""
-    names, codes = np.unique(np.asarray(labels), return_inverse=True)
-    return codes.ravel().astype(np.int64), names
+def stable_order(keys: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """(n,) stable order of keys (n,), 0 or more; those of two bytes are sorted several times as fast as longer ones."""
+    return np.argsort(keys.astype(np.min_scalar_type(int(keys.max(initial=0)))), kind="stable")
+
+
+def ranks(keys: NDArray[np.integer[Any]]) -> NDArray[np.int64]:
+    """(n,) number of earlier elements of keys (n,), 0 or more, that equal each."""
+    order = stable_order(keys)
+    firsts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    ranks = np.empty(len(keys), dtype=np.int64)
+    ranks[order] = np.arange(len(keys)) - np.repeat(firsts, np.diff(firsts, append=len(keys)))
+    return ranks
+
+
+def stratified(cells: NDArray[np.int64], share: float, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Indices of random points, of each cell (N,) the same share, rounded up."""
+    drawn = generator.permutation(len(cells))
+    taken: NDArray[np.int64] = drawn[ranks(cells[drawn]) < np.ceil(np.bincount(cells) * share)[cells[drawn]]]
+    return taken

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from clustering.foundation.errors import InputError
-from fairness.groups import Groups, as_labels, groups_of
+from fairness.groups import Groups, groups_of
 
 FLOOR = 1e-20
 """Lower bound of a share inside the logarithm, as in the public code: an absent group costs about 46 mu_j, not
@@ -71,15 +71,6 @@ def absent_groups(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
     return absent
 
 
-def soft_fairness_error(counts: NDArray[np.float64], groups: Groups) -> float:
-    """Sum over clusters of KL(U || P_k) for soft assignments with sums (C, K) by cell and cluster.
-
-    For one-hot assignments it equals the fairness error of the labels.
-    """
-    by_group: NDArray[np.float64] = groups.membership.T @ counts
-    return float(cluster_errors(by_group, groups)[by_group.sum(axis=0) > 0].sum())
-
-
 def divergences(
     by_group: NDArray[Any], sizes: NDArray[Any], target: NDArray[np.float64], floor: float | None = FLOOR
 ) -> NDArray[np.float64]:
@@ -129,7 +120,7 @@ def fairness_error(
         floor: lower bound of a share inside the logarithm; with None an absent group makes the error infinite.
         reduce: "sum" as in the papers, "mean", "min" or "max" over clusters; None returns (K,) errors.
     """
-    counts, groups = _counted(labels, sensitive_features, target)
+    counts, groups, _ = counted(labels, sensitive_features, target)
     return _reduced(cluster_errors(counts, groups, floor), reduce)
 
 
@@ -143,7 +134,7 @@ def balance(labels: ArrayLike, sensitive_features: Any, *, reduce: Reduce = "min
             balances.
         relative: whether to divide by the balance of the data, which is the upper bound of the minimum.
     """
-    counts, groups = _counted(labels, sensitive_features)
+    counts, groups, _ = counted(labels, sensitive_features)
     balances = cluster_balances(counts, groups.attribute_of)
     if relative:
         balances = balances / cluster_balances(counts.sum(axis=1, keepdims=True), groups.attribute_of)
@@ -187,12 +178,15 @@ def mean_cost(y_true: Any, y_pred: ArrayLike, *, distances: ArrayLike) -> float:
     return float(np.mean(np.asarray(distances)))
 
 
-def _counted(labels: ArrayLike, sensitive_features: Any, target: Any = None) -> tuple[NDArray[np.int64], Groups]:
-    codes, names = as_labels(labels)
+def counted(
+    labels: ArrayLike, sensitive_features: Any, target: Any = None
+) -> tuple[NDArray[np.int64], Groups, NDArray[Any]]:
+    """(J, K) number of points of each group in each cluster, the groups, and the K labels, sorted."""
+    names, codes = np.unique(np.asarray(labels), return_inverse=True)
     if codes.size == 0:
         raise InputError("labels is empty")
-    groups = groups_of(sensitive_features, len(codes), target=target)
-    return groups.counts(codes, len(names)), groups
+    groups = groups_of(sensitive_features, codes.size, target=target)
+    return groups.counts(codes.ravel(), len(names)), groups, names
 
 
 def _reduced(values: NDArray[np.float64], reduce: Reduce) -> Any:

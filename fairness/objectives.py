@@ -3,12 +3,11 @@
 Each is a sum over points, measured from the best prototypes of the labels rather than those that a method ended with.
 """
 
-from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 
 from clustering.foundation.errors import InputError
 
@@ -46,7 +45,13 @@ def objective_of(kind: Kind, X: ArrayLike, labels: ArrayLike) -> float:
 
 def kmeans_objective(X: ArrayLike, labels: ArrayLike) -> float:
     """sum_p ||x_p - mean of its cluster||^2 for rows (N, D) and labels (N,) 0..K-1."""
-    return sum(float(squares.sum()) for squares in _squares_about_means(X, labels))
+    values, codes = _checked(X, labels)
+    clusters = int(codes.max()) + 1
+    sizes, total = np.maximum(np.bincount(codes, minlength=clusters), 1), 0.0
+    for column in values.T:  # about the mean of all, which avoids cancellation in data far from zero
+        column = column - column.mean(dtype=np.float64)
+        total += float(np.square(column - (np.bincount(codes, column, clusters) / sizes)[codes]).sum())
+    return total
 
 
 def kmedian_objective(X: ArrayLike, labels: ArrayLike) -> float:
@@ -70,18 +75,14 @@ def medoids(X: ArrayLike, labels: ArrayLike) -> Medoids:
     for cluster, rows in enumerate(np.split(order, ends[:-1])):
         if not len(rows):
             continue
-        members = torch.from_numpy(values[rows].astype(np.float64))
-        members -= members.mean(dim=0)
-        if len(rows) <= _EXACT:
-            tried = torch.arange(len(rows))
-            bound = None
-        else:
-            middle, bound = geometric_median(members.numpy())
-            tried = (
-                (members - torch.from_numpy(middle)).norm(dim=1).topk(_CANDIDATES, largest=False).indices.sort().values
-            )
-        at_once = max(1, _PAIRS // len(rows))
-        sums = torch.cat([_distances(members[block], members).sum(dim=1) for block in torch.split(tried, at_once)])
+        members = values[rows].astype(np.float64)
+        members -= members.mean(axis=0)
+        tried, bound = np.arange(len(rows)), None
+        if len(rows) > _EXACT:
+            middle, bound = geometric_median(members)
+            tried = np.sort(np.argsort(np.linalg.norm(members - middle, axis=1), kind="stable")[:_CANDIDATES])
+        blocks = np.array_split(tried, -(-len(tried) * len(rows) // _PAIRS))
+        sums = np.concatenate([cdist(members[block], members).sum(axis=1) for block in blocks])
         best = int(sums.argmin())
         indices[cluster], costs[cluster] = rows[int(tried[best])], float(sums[best])
         bounds[cluster] = costs[cluster] if bound is None else bound
@@ -108,7 +109,9 @@ def geometric_median(
         if np.linalg.norm(step) <= tolerance * total / len(points):
             break
         median = median + step
-    nearest = points[_lengths(points - median).argmin()]  # the steps converge to a point but never reach it
+    nearest = points[
+        np.linalg.norm(points - median, axis=1).argmin()
+    ]  # the steps converge to a point but never reach it
     _, at_point, bound_there = _weiszfeld_step(points, nearest)
     return (nearest, bound_there) if at_point <= total else (median, max(bound, bound_there))
 
@@ -117,7 +120,7 @@ def _weiszfeld_step(
     points: NDArray[np.float64], median: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], float, float]:
     """The step from a median (D,), the sum f of the distances to it, and a lower bound on f at any point."""
-    distances = _lengths(points - median)
+    distances = np.linalg.norm(points - median, axis=1)
     total, coincident = float(distances.sum()), distances <= 1e-12 * distances.max()
     weights = np.where(coincident, 0.0, 1 / np.maximum(distances, 1e-300))
     mass = float(weights.sum())
@@ -128,13 +131,18 @@ def _weiszfeld_step(
     return step, total, total * max(0.0, 1 - 2 * slope / len(points))
 
 
-def _lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    squared: NDArray[np.float64] = np.einsum("nd,nd->n", rows, rows)
-    return np.sqrt(squared)
+def distances(
+    values: NDArray[np.float64], prototypes: NDArray[np.float64], kind: Kind, norms: Any = None
+) -> NDArray[np.float64]:
+    """(n, K) squared distances, or distances for "kmedian", of rows (n, D) to prototypes (K, D), both near zero.
 
-
-def _distances(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+    The squared norms of the rows (n,) are computed if they are not given.
+    """
+    found: NDArray[np.float64] = values @ (-2 * prototypes.T)
+    found += (np.einsum("nd,nd->n", values, values) if norms is None else norms)[:, None]
+    found += np.einsum("kd,kd->k", prototypes, prototypes)
+    np.maximum(found, 0, out=found)
+    return found if kind == "kmeans" else np.sqrt(found, out=found)
 
 
 def _checked(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -144,16 +152,3 @@ def _checked(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray[Any], NDArray[np.
     if not np.issubdtype(codes.dtype, np.integer) or codes.min() < 0:
         raise InputError("labels must be integers 0..K-1; remove points that are in no cluster")
     return values, codes.astype(np.int64)
-
-
-def _squares_about_means(X: ArrayLike, labels: ArrayLike) -> Iterator[NDArray[np.float64]]:
-    """(n, D) squared differences between rows and the mean of their cluster, a block of rows at a time."""
-    values, codes = _checked(X, labels)
-    clusters = int(codes.max()) + 1
-    origin = values.mean(axis=0, dtype=np.float64)  # centring avoids cancellation in data far from zero
-    sizes = np.maximum(np.bincount(codes, minlength=clusters), 1)
-    means = np.stack([np.bincount(codes, values[:, d] - origin[d], clusters) / sizes for d in range(values.shape[1])])
-    rows = max(1, _PAIRS // max(1, values.shape[1]))
-    for first in range(0, len(values), rows):
-        block = slice(first, first + rows)
-        yield np.square(values[block] - origin - means.T[codes[block]])

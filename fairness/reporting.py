@@ -4,23 +4,13 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from fairness.groups import Groups
 from fairness.metrics import Fairness
 
-_REMEDIES = {
-    "argmax": "some points have fractional assignments; set rounding='flow', which changes the counts of groups by "
-    "less than one",
-    "flow": "counts of groups change by less than one, so a small cluster may lack a group; set fewer n_clusters",
-}
-"""Advice for labels that are less fair than the assignments, by the kind of rounding."""
 
-
-def keep_fairness(
-    estimator: Any, labels: Any, groups: Groups, group_counts: NDArray[np.int64] | None = None
-) -> Fairness:
+def keep_fairness(estimator: Any, labels: Any, groups: Groups) -> Fairness:
     """Set the fitted attributes that describe the fairness of labels (N,), and warn of empty clusters.
 
     The attributes are labels_, fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_,
@@ -29,7 +19,7 @@ def keep_fairness(
     `n_clusters`, clusters that occur are counted.
     """
     clusters = int(getattr(estimator, "n_clusters", 1 + labels.max()))
-    fairness = Fairness.of(groups.counts(labels, clusters) if group_counts is None else group_counts, groups)
+    fairness = Fairness.of(groups.counts(labels, clusters), groups)
     estimator.labels_ = labels
     estimator.fairness_error_ = fairness.error
     balances = fairness.balance_min, fairness.balance_mean
@@ -46,15 +36,3 @@ def keep_fairness(
             stacklevel=6,
         )
     return fairness
-
-
-def warn_if_labels_less_fair(fairness: Fairness, soft_error: float, rounding: str) -> None:
-    """Warn if labels are less fair than the assignments from which they were rounded, by "argmax" or "flow"."""
-    if fairness.error - soft_error > 0.25 * soft_error + 0.01:
-        absent = f", with {len(fairness.absent)} absent groups" if fairness.absent else ""
-        warnings.warn(
-            f"the fairness error of the labels, {fairness.error:.4g}{absent}, is above that of the assignments, "
-            f"{soft_error:.4g}: {_REMEDIES[rounding]}",
-            ConvergenceWarning,
-            stacklevel=6,
-        )

@@ -1,7 +1,7 @@
 """What estimators with a fairness weight share: parameters, a fit at a weight or for a goal, and paths of weights."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Self
 
@@ -50,7 +50,11 @@ class Weighted(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         else:
             weights = [0.0] if groups.trivial else [problem.unit * weight for weight in GRID]
             remedy = "rounding='flow'" if getattr(self, "rounding", "flow") == "argmax" else ""
-            at = self._trials(problem)
+
+            def at(weights: Sequence[float]) -> Iterator[Ended[Any]]:
+                for end in self._ends(problem, weights):
+                    yield Ended(end.weight, end.labels, problem.objective(end.labels), end)
+
             search = goal.search(at, groups, self.n_clusters, weights, remedy=remedy)
             end, self.weight_path_ = search.end, search.path
         self._keep(end, problem, problem.seconds(watch.lap(), 1))
@@ -99,18 +103,15 @@ class Weighted(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _begin(self, X: Any, features: Any) -> Any:
-        """Check the input and build the starts: what is fitted, with `groups`, the `unit` of the weight, and
-        `seconds`."""
+        """Check the input and build the starts: what is fitted, with `groups`, the `unit` of the weight, `objective` of
+        labels, and `seconds`."""
 
     @abstractmethod
     def _ends(
         self, problem: Any, weights: Sequence[float], done: Callable[[int, int], None] | None = None
     ) -> list[Any]:
-        """Result of the best start at each of the rising weights."""
-
-    @abstractmethod
-    def _trials(self, problem: Any) -> Callable[[Sequence[float]], Iterable[Ended[Any]]]:
-        """Function that fits all starts at rising weights, which a search may call several times."""
+        """Result of the best start at each of the rising weights, with `weight` and `labels`; a search for a goal calls
+        it several times."""
 
     @abstractmethod
     def _keep(self, end: Any, problem: Any, seconds: Seconds) -> None:

@@ -11,8 +11,8 @@ from clustering.foundation.plugins import Plugins
 DATASETS = Plugins(
     kind="dataset",
     table={
-        "synthetic": "fairness.datasets.generated:Synthetic",
-        "synthetic_unequal": "fairness.datasets.generated:SyntheticUnequal",
+        "synthetic": "fairness.datasets.papers:Synthetic",
+        "synthetic_unequal": "fairness.datasets.papers:SyntheticUnequal",
         "adult": "fairness.datasets.papers:Adult",
         "bank": "fairness.datasets.papers:Bank",
         "census": "fairness.datasets.papers:Census",

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,25 +19,13 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 from fairness.datasets.dataset import FairDataset
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 RECIPE = 4  # increase it when the same file would give other points or groups
 NUMBERS = 20  # maximum number of distinct numbers that form groups without bins
 VALUES = 100  # the same for text
 NOT_GIVEN = "not given"
-
-
-@dataclass(frozen=True, eq=False)
-class Attribute:
-    """One sensitive column.
-
-    Attributes:
-        column: its name.
-        values: (N,) name of the group of each row.
-        names: names of the groups in order: numbers ascending, rows without a value last.
-    """
-
-    column: str
-    values: NDArray[np.str_]
-    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -93,13 +81,7 @@ class Table:
         return fingerprint_of_files([self._rows.file()], "fair table", RECIPE)
 
     def read(self) -> FairDataset:
-        import pandas as pd
-
-        groups = {
-            attribute.column: pd.Categorical(attribute.values, categories=attribute.names, ordered=True)
-            for attribute in self.attributes()
-        }
-        contents = self.contents()
+        groups, contents = self.attributes(), self.contents()
         return FairDataset(self._rows.points(contents), tuple(one.name for one in contents.features), groups)
 
     def contents(self) -> Contents:
@@ -119,8 +101,9 @@ class Table:
                 )
         return self._rows.contents(dict.fromkeys(self.sensitive, "a sensitive attribute"), leave)
 
-    def attributes(self) -> list[Attribute]:
-        """The sensitive columns of the rows to cluster.
+    def attributes(self) -> "dict[str, pd.Categorical]":
+        """Groups of the rows to cluster, (N,) by sensitive column, in order: numbers ascending, rows without a value
+        last.
 
         Raises:
             InputError: no sensitive column is named, or a named one does not exist, lacks a value in some row, has a
@@ -133,13 +116,15 @@ class Table:
         check_distinct("sensitive", self.sensitive)
         drops = "drop" in (self.missing, self.missing_sensitive)
         rows = self.contents().rows if drops else np.arange(len(file.rows))
-        return [self._attribute(file, name, rows) for name in self.sensitive]
+        return {name: self._attribute(file, name, rows) for name in self.sensitive}
 
     @property
     def _rows(self) -> Rows:
         return Rows(self.path, self.columns, scale=self.scale, missing=self.missing)
 
-    def _attribute(self, file: TableFile, name: str, rows: NDArray[np.intp]) -> Attribute:
+    def _attribute(self, file: TableFile, name: str, rows: NDArray[np.intp]) -> "pd.Categorical":
+        import pandas as pd
+
         column = f"{file.path}: sensitive column {name!r}"
         texts, gaps, numbers = _read_groups(file, name)
         texts, gaps = texts[rows], gaps[rows]
@@ -184,7 +169,7 @@ class Table:
                 f"{column} is {names[0]!r} in every row, so all clusters are equally fair; name a column with two "
                 "values or more"
             )
-        return Attribute(name, values.astype(np.str_), tuple(names))
+        return pd.Categorical(values, categories=names, ordered=True)
 
     def _check_text(self, file: TableFile, name: str) -> None:
         """Check that a column with many groups, or with bins, is not a numeric column with a few invalid cells.

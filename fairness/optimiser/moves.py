@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from clustering.foundation.streams import stream
 from clustering.foundation.timing import Stopwatch
-from fairness.groups import Groups
+from fairness.groups import Groups, ranks, stable_order
 from fairness.metrics import divergences
-from fairness.objectives import Kind, medoids
+from fairness.objectives import Kind, distances, medoids
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -120,11 +120,7 @@ class Problem:
 
     def costs(self, points: slice | Ints, prototypes: Floats) -> Floats:
         """(n, K) costs of some of the points."""
-        costs = self.values[points] @ (-2 * prototypes.T)
-        costs += self.norms[points, None]
-        costs += np.einsum("kd,kd->k", prototypes, prototypes)
-        np.maximum(costs, 0, out=costs)
-        return costs if self.kind == "kmeans" else np.sqrt(costs, out=costs)
+        return distances(self.values[points], prototypes, self.kind, self.norms[points])
 
     def counted(self, labels: Ints) -> Floats:
         """(C, K) number of points of each cell in each cluster."""
@@ -170,7 +166,7 @@ class Problem:
         K = self.clusters
         keys = self.groups.cells * K + labels
         least = np.full((len(self.groups.membership) * K, K), np.inf)
-        order = np.argsort(keys, kind="stable")
+        order = stable_order(keys)
         for block in self.blocks():
             points = order[block]
             change = self.costs(points, prototypes)
@@ -208,7 +204,7 @@ class Moves:
             before = self.objective
             moved = self._move()
             if self.weight > 0 and before - self.objective <= 1e-4 * abs(before):
-                moved += self._transfer() + self._exchange()
+                moved += self._moved_together()
             little = before - self.objective <= 1e-3 * abs(before)
             due = not moved or (little and turn % 4 == 3)
             renewed = self.problem.kind == "kmedian" and due and self._renew()
@@ -255,7 +251,8 @@ class Moves:
             costs, labels = problem.costs(block, self.prototypes), self.labels[block]
             rows = np.arange(len(labels))
             own = costs[rows, labels]
-            paid = costs * shrunk + entering[cells[block]]
+            paid = costs * shrunk
+            paid += entering.take(cells[block], axis=0)
             paid[rows, labels] = np.inf
             best = paid.argmin(axis=1)
             gains[block] = own * grown[labels] - leaving[cells[block], labels] - paid[rows, best]
@@ -263,14 +260,12 @@ class Moves:
         movers = np.flatnonzero(gains > self._least)
         if not len(movers):
             return 0
+        movers = movers[np.argsort(-gains[movers], kind="stable")]
         gain, cell, source, target = gains[movers], cells[movers], self.labels[movers], targets[movers]
         # Each move makes the next one of its cell out of, or into, the same cluster dearer by about this.
         rises = self.weight * problem.groups.target[:, None] / np.maximum(by_group, 1) ** 2
         dearer = problem.groups.membership @ rises
-        later = (
-            _ranks(cell * K + source, gain) * dearer[cell, source]
-            + _ranks(cell * K + target, gain) * dearer[cell, target]
-        )
+        later = ranks(cell * K + source) * dearer[cell, source] + ranks(cell * K + target) * dearer[cell, target]
         for _ in range(_TRIES):
             chosen = movers[gain > self._damping * later]
             if self._moved(chosen, targets[chosen], changes[chosen]):
@@ -278,18 +273,25 @@ class Moves:
                 return len(chosen)
             self._damping *= 4
         free, apart = np.ones(K, dtype=bool), []
-        for i in np.argsort(-gain, kind="stable")[: 4 * K]:
+        for i in range(min(len(movers), 4 * K)):
             if free[source[i]] and free[target[i]]:
                 free[source[i]] = free[target[i]] = False
                 apart.append(movers[i])
         chosen = np.array(apart)
         return len(chosen) if self._moved(chosen, targets[chosen], changes[chosen]) else 0
 
-    def _transfer(self) -> int:
+    def _moved_together(self) -> int:
+        """One pass each of transfers and exchanges; returns the number of points that moved."""
+        least = self.problem.least_changes(self.labels, self.prototypes)
+        if 2 * least.min() >= -self._least:  # every point is at its nearest prototype
+            return 0
+        moved = self._transfer(least)
+        return moved + self._exchange(self.problem.least_changes(self.labels, self.prototypes) if moved else least)
+
+    def _transfer(self, least: Floats) -> int:
         """One pass in which clusters give the same share of each cell to another; returns the number of points that
-        moved."""
+        moved. `least` are the least changes of cost."""
         problem, K, cells = self.problem, self.problem.clusters, self.problem.groups.cells
-        least = problem.least_changes(self.labels, self.prototypes)
         shares = self.counts / np.maximum(self.counts.sum(axis=0), 1)
         rates = np.einsum("ck,ckl->kl", shares, np.where(self.counts[:, :, None] > 0, least, 0.0))
         np.fill_diagonal(rates, np.inf)
@@ -302,7 +304,8 @@ class Moves:
             points = np.flatnonzero(self.labels == source)
             costs = problem.costs(points, self.prototypes[[source, target]])
             change = costs[:, 1] - costs[:, 0]
-            rank = _ranks(cells[points], -change)
+            cheapest, rank = np.argsort(change, kind="stable"), np.empty(len(points))
+            rank[cheapest] = ranks(cells[points[cheapest]])
             order = np.argsort((rank + 0.5) / self.counts[cells[points], source], kind="stable")
             points, change = points[order], change[order]
             count = int(change.cumsum().argmin()) + 1
@@ -315,10 +318,9 @@ class Moves:
                 count //= 2
         return moved
 
-    def _exchange(self) -> int:
+    def _exchange(self, least: Floats) -> int:
         """One pass in which points of the same cell change places; returns the number of points that moved."""
         problem, K, cells = self.problem, self.problem.clusters, self.problem.groups.cells
-        least = problem.least_changes(self.labels, self.prototypes)
         targets, changes, hopes = np.empty_like(self.labels), np.empty(len(cells)), np.empty(len(cells))
         for block in problem.blocks():
             labels = self.labels[block]
@@ -331,9 +333,10 @@ class Moves:
         willing = np.flatnonzero(hopes < -self._least)
         if not len(willing):
             return 0
+        willing = willing[np.argsort(changes[willing], kind="stable")]
         cell, source, target = cells[willing], self.labels[willing], targets[willing]
         there, back = ((cell * K + source) * K + target), ((cell * K + target) * K + source)
-        rank = _ranks(there, -changes[willing])
+        rank = ranks(there)
         width = len(cells)
         places = np.argsort(there * width + rank)
         sorted_keys = (there * width + rank)[places]
@@ -416,12 +419,3 @@ def rungs(low: float, high: float, steep: float) -> list[float]:
         return []
     count = min(10, math.ceil(math.log(high / low, steep)))
     return [low * (high / low) ** (i / count) for i in range(count)]
-
-
-def _ranks(keys: Ints, gains: Floats) -> Ints:
-    """(n,) rank of each gain among those of its key, 0 for the highest."""
-    order = np.lexsort((-gains, keys))
-    firsts = np.flatnonzero(np.diff(keys[order], prepend=-1))
-    ranks = np.empty(len(keys), dtype=np.int64)
-    ranks[order] = np.arange(len(keys)) - np.repeat(firsts, np.diff(firsts, append=len(keys)))
-    return ranks

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.foundation.streams import stream
+from fairness.groups import ranks
 from fairness.rivals.base import Data, Floats, Ints
 from fairness.rivals.fairlets import Fairlets, wanted_balance
 
@@ -119,8 +120,7 @@ def _taken(cells: Ints, parts: Ints, colours: Ints, p: int, q: int) -> NDArray[n
     take[all_cells, few] += np.where(still, rare, 0)
 
     segments = 2 * parts + colours
-    rank = _before(np.ones(len(parts), dtype=np.int64), segments)
-    chosen: NDArray[np.bool_] = rank < take.reshape(-1)[segments]
+    chosen: NDArray[np.bool_] = ranks(segments) < take.reshape(-1)[segments]
     return chosen
 
 
@@ -148,9 +148,7 @@ def _decomposed(cells: Ints, colours: Ints, p: int, q: int) -> tuple[Ints, int]:
     few = r + b <= p + q
     uneven = np.where(few | (r == b), 0, r - b + p)  # of the major colour in the one fairlet; p of the other
 
-    order = np.lexsort((colours, cell))
-    rank = np.empty(len(cells), dtype=np.int64)
-    rank[order] = _before(np.ones(len(cells), dtype=np.int64), (2 * cell + colours)[order])
+    rank = ranks(2 * cell + colours)
     is_major = colours == major[cell]
     size = np.where(is_major, q, p)
     after = rank - fairlet_count[cell] * size

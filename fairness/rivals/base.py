@@ -18,7 +18,7 @@ from clustering.numbering import numbered
 from clustering.starts import first_lowest
 from fairness.fit_input import SmallGroups, fit_input, seeds_among, warn_if_groups_are_y
 from fairness.groups import Groups
-from fairness.objectives import Kind, geometric_median
+from fairness.objectives import Kind, distances, geometric_median
 from fairness.reporting import keep_fairness
 
 Floats = NDArray[np.float64]
@@ -206,12 +206,7 @@ class Centres(NamedTuple):
 def costs(values: Floats, centres: Floats, kind: Kind = "kmeans") -> Floats:
     """(N, K) squared distances, or distances for "kmedian", of points (N, D) to centres (K, D)."""
     origin = values.mean(axis=0)  # centring avoids cancellation in data far from zero
-    values, centres = values - origin, centres - origin
-    squared = values @ (-2 * centres.T)
-    squared += np.einsum("nd,nd->n", values, values)[:, None]
-    squared += np.einsum("kd,kd->k", centres, centres)
-    np.maximum(squared, 0, out=squared)
-    return squared if kind == "kmeans" else np.sqrt(squared, out=squared)
+    return distances(values - origin, centres - origin, kind)
 
 
 def unfair_centres(kind: Kind, values: Floats, seeds: Floats, max_iter: int) -> list[Centres]:

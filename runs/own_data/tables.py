@@ -100,19 +100,19 @@ def _check_sensitive(config: FairConfig, table: "FairTable") -> None:
     to avoid confusion."""
     attributes, target = table.attributes(), config.method.options.get("target")
     if isinstance(target, tuple) and not any(isinstance(share, str) for share in target):
-        for own in attributes:
-            if list(own.names) != sorted(own.names):
-                example = ", ".join(f"{name}: {1 / len(own.names):.2g}" for name in own.names)
-                raise InputError(f"target: name the group of each share of {own.column!r}, as 'target=[{example}]'")
+        for column, groups in attributes.items():
+            if list(groups.categories) != sorted(groups.categories):
+                example = ", ".join(f"{name}: {1 / len(groups.categories):.2g}" for name in groups.categories)
+                raise InputError(f"target: name the group of each share of {column!r}, as 'target=[{example}]'")
 
 
 def _check_groups(contents: "Contents", table: "FairTable", clusters: int) -> None:
     """Check that every group can be in every cluster."""
-    for own in table.attributes():
-        name, count = min(((name, int((own.values == name).sum())) for name in own.names), key=lambda item: item[1])
+    for column, groups in table.attributes().items():
+        name, count = min(groups.value_counts().items(), key=lambda item: item[1])
         if count < clusters:
             raise InputError(
-                f"{contents.file.path}: group {name!r} of column {own.column!r} has {count} row{'s' * (count != 1)}, "
+                f"{contents.file.path}: group {name!r} of column {column!r} has {count} row{'s' * (count != 1)}, "
                 f"too few for {clusters} clusters; merge it with another group, remove its rows, reduce n_clusters, or "
                 "accept this with small_groups=keep"
             )

@@ -36,32 +36,34 @@ def test_a_sensitive_column_is_clustered_by_where_it_is_named(table):
 
 
 def test_numbers_are_groups_where_they_are_few_and_bins_where_asked(table):
-    (few,) = table(sensitive=("age",)).attributes()
-    assert few.names == ("20", "30", "40", "50")
-    (halves,) = table(sensitive=("age",), bins=(2,)).attributes()
-    assert halves.names == ("20 to 35", "36 to 50")
-    assert halves.values.tolist() == ["20 to 35"] * 2 + ["36 to 50"] * 2
-    (parts,) = table(sensitive=("age",), bins=(25, 60)).attributes()
-    assert parts.names == ("up to 25", "26 to 60")
+    (few,) = table(sensitive=("age",)).attributes().values()
+    assert tuple(few.categories) == ("20", "30", "40", "50")
+    (halves,) = table(sensitive=("age",), bins=(2,)).attributes().values()
+    assert tuple(halves.categories) == ("20 to 35", "36 to 50")
+    assert halves.tolist() == ["20 to 35"] * 2 + ["36 to 50"] * 2
+    (parts,) = table(sensitive=("age",), bins=(25, 60)).attributes().values()
+    assert tuple(parts.categories) == ("up to 25", "26 to 60")
     text = "a,sex,age\n" + "".join(f"{i},{i % 2},{i}\n" for i in range(50))
-    sex, age = table(text, sensitive=("sex", "age"), bins=(3,)).attributes()
-    assert sex.names == ("0", "1")  # has no more numbers than bins
-    assert len(age.names) == 3
+    sex, age = table(text, sensitive=("sex", "age"), bins=(3,)).attributes().values()
+    assert tuple(sex.categories) == ("0", "1")  # has no more numbers than bins
+    assert len(age.categories) == 3
 
 
 def test_rows_that_lack_a_value_are_left_out_of_groups_and_points_alike(table):
     text = "a,b,sex\n3,2,f\n1,,m\n4,4,\n1,1,m\n5,7,f\n"
     found = table(text, missing="drop", missing_sensitive="drop")
     assert found.contents().rows.tolist() == [0, 3, 4]
-    assert [own.values.tolist() for own in found.attributes()] == [["f", "m", "f"]]
+    assert [own.tolist() for own in found.attributes().values()] == [["f", "m", "f"]]
     assert found.read().values.shape == (3, 2)
     assert table(text, missing="mean", missing_sensitive="drop").contents().rows.tolist() == [0, 1, 3, 4]
     with pytest.raises(InputError, match="'b' has no value in row 2"):
         table(text, missing="error", missing_sensitive="drop").read()
     with pytest.raises(InputError, match=r"'sex' .*row 3"):
         table(text, missing="drop").read()
-    (sex,) = table(text.replace("4,4,", "4,,"), missing="drop").attributes()  # a row that is left out may lack both
-    assert sex.values.tolist() == ["f", "m", "f"]
+    (sex,) = (
+        table(text.replace("4,4,", "4,,"), missing="drop").attributes().values()
+    )  # a row that is left out may lack both
+    assert sex.tolist() == ["f", "m", "f"]
     with pytest.raises(InputError, match=r"every row but one .*sensitive"):
         table("a,b,sex\n1,2,f\n2,3,\n3,1,\n", missing_sensitive="drop").contents()
 
@@ -70,11 +72,11 @@ def test_rows_without_a_value(table):
     text = "a,sex,n\n1,f,1\n2,,2\n3, m ,\n4,?,1\n5,none,2\n"
     with pytest.raises(InputError, match=r"'sex' .*row 2; 2 of 5 rows .*missing_sensitive=own_group"):
         table(text).read()
-    sex, n = table(text, sensitive=("sex", "n"), missing_sensitive="own_group").attributes()
-    assert sex.names == ("f", "m", "none", NOT_GIVEN)
-    assert sex.values.tolist() == ["f", NOT_GIVEN, "m", NOT_GIVEN, "none"]
-    assert n.names == ("1", "2", NOT_GIVEN)
-    assert n.values.tolist() == ["1", "2", NOT_GIVEN, "1", "2"]
+    sex, n = table(text, sensitive=("sex", "n"), missing_sensitive="own_group").attributes().values()
+    assert tuple(sex.categories) == ("f", "m", "none", NOT_GIVEN)
+    assert sex.tolist() == ["f", NOT_GIVEN, "m", NOT_GIVEN, "none"]
+    assert tuple(n.categories) == ("1", "2", NOT_GIVEN)
+    assert n.tolist() == ["1", "2", NOT_GIVEN, "1", "2"]
 
 
 def test_groups_are_in_the_order_of_their_numbers(table):
@@ -84,7 +86,7 @@ def test_groups_are_in_the_order_of_their_numbers(table):
     built = table(text, sensitive=("age", "debt"), bins=(0, 500))
     found = built.read()
     groups = groups_of(found.sensitive, 12)
-    assert groups.names == tuple(name for own in built.attributes() for name in own.names)
+    assert groups.names == tuple(name for own in built.attributes().values() for name in own.categories)
     assert groups.names == ("2", "9", "10", "up to 0", "1 to 500", "over 500")
     crossed = groups_of(found.sensitive, 12, intersectional=True)
     assert [names[0] for names in crossed.names] == sorted((names[0] for names in crossed.names), key=int)
@@ -127,11 +129,11 @@ def test_groups_in_several_spellings_are_asked_about(table):
         InputError, match=r"'sex' has 'Female' \(2\) and 'FEMALE' \(1\).*spellings=merge.*spellings=keep"
     ):
         table(SPELT).read()
-    (merged,) = table(SPELT, spellings="merge").attributes()
-    assert merged.names == ("Female", "Male")
-    assert merged.values.tolist() == ["Female", "Female", "Male", "Female", "Female"]
-    (kept,) = table(SPELT, spellings="keep").attributes()
-    assert kept.names == ("FEMALE", "Female", "Male", "female")
+    (merged,) = table(SPELT, spellings="merge").attributes().values()
+    assert tuple(merged.categories) == ("Female", "Male")
+    assert merged.tolist() == ["Female", "Female", "Male", "Female", "Female"]
+    (kept,) = table(SPELT, spellings="keep").attributes().values()
+    assert tuple(kept.categories) == ("FEMALE", "Female", "Male", "female")
 
 
 def test_bins_of_a_column_with_a_cell_that_is_no_number_are_refused(table):

@@ -1,10 +1,12 @@
 """Every fair method of the table, also one added tomorrow, keeps to what `transduce fair` and its tables need of it."""
 
 import inspect
+import pickle
 import warnings
 
 import numpy as np
 import pytest
+import torch
 from sklearn.exceptions import ConvergenceWarning
 
 from clustering.methods import with_known
@@ -55,3 +57,19 @@ def test_one_with_a_weight_has_a_path_and_one_without_has_none(name):
 def test_the_unfair_methods_are_of_the_objective_that_they_stand_for():
     for objective, name in UNFAIR.items():
         assert kind_of(METHODS.load(name)()) == objective
+
+
+@pytest.mark.parametrize("name", METHODS.table)
+def test_a_stored_model_holds_no_point_s_group(name):
+    X, groups = grouped()
+    in_one = groups["sex"] == "f"
+    kept = list(vars(pickle.loads(pickle.dumps(made(name, n_clusters=2).fit(X, sensitive_features=groups)))).values())
+    while kept:
+        value = kept.pop()
+        if isinstance(value, dict | list | tuple):
+            kept += value.values() if isinstance(value, dict) else value
+        elif isinstance(value, np.ndarray | torch.Tensor):
+            for column in np.asarray(value).reshape(len(value), -1).T if np.shape(value)[:1] == (48,) else ():
+                assert not np.isin(np.abs(np.corrcoef(column, in_one)[0, 1]).round(9), 1.0)
+        elif hasattr(value, "__dict__"):
+            kept += vars(value).values()

@@ -12,7 +12,7 @@ from fairness.fair_kmeans import sample
 
 @pytest.fixture
 def samples_are_small(monkeypatch):
-    monkeypatch.setattr("fairness.fair_kmeans._SAMPLE", 200)
+    monkeypatch.setattr("fairness.fair_kmeans._SAMPLE", {"kmeans": 200, "kmedian": 200})
     monkeypatch.setattr("fairness.fair_kmeans._MEMBERS", 1)
 
 
@@ -21,13 +21,10 @@ def samples_are_small(monkeypatch):
 def test_a_sample_has_every_cell_in_proportion(seed, C, few):
     drawn = np.random.default_rng(seed)
     cells = drawn.permutation(np.r_[np.repeat(np.arange(C), few), drawn.integers(0, C, 900)])
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("fairness.fair_kmeans._SAMPLE", 100)
-        patched.setattr("fairness.fair_kmeans._MEMBERS", 1)
-        found = sample(cells, 2, seed)
-        assert found is not None
-        assert sample(cells[:199], 2, seed) is None
-        np.testing.assert_array_equal(found, sample(cells, 2, seed))
+    found = sample(cells, 100, seed)
+    assert found is not None
+    assert sample(cells[:199], 100, seed) is None
+    np.testing.assert_array_equal(found, sample(cells, 100, seed))
     assert (np.diff(found) > 0).all()
     expected = np.bincount(cells) * 100 / len(cells)
     taken = np.bincount(cells[found], minlength=C)
@@ -45,7 +42,7 @@ def test_all_points_end_where_they_would_without_a_sample(samples_are_small, mon
     X, groups = overlapping()
     weights, options = [0.0, 100.0], {"n_init": 2, "tol": 1e-7, "random_state": 0}
     sampled = method(4, **options).path(X, weights, sensitive_features=groups)
-    monkeypatch.setattr("fairness.fair_kmeans._SAMPLE", 10_000)
+    monkeypatch.setattr("fairness.fair_kmeans._SAMPLE", {"kmeans": 10_000, "kmedian": 10_000})
     whole = method(4, **options).path(X, weights, sensitive_features=groups)
     for ours, theirs in zip(sampled, whole, strict=True):
         assert ours.fairness_weight_ == theirs.fairness_weight_
