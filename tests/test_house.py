@@ -85,7 +85,7 @@ def folder_imports(room: str) -> dict[str, set[str]]:
 
 
 def test_folders_import_each_other_one_way() -> None:
-    """In `fsl` data, features, tasks, strategies, evaluation, training; in `clustering` the foundation imports nothing."""
+    """In `fsl` data, features, tasks, strategies, evaluation, training; the foundation of `clustering` imports none."""
     clustering = folder_imports("clustering")
     assert not circle(clustering)
     assert not clustering["clustering.foundation"]
