@@ -122,14 +122,10 @@ def compute(
     Returns:
         The results in order, without those that failed, and (name, error) of each that failed.
     """
-    import joblib
-    import torch
-
     from fsl.machine import keep_freed_memory
     from runs.stages import pipeline
 
     keep_freed_memory()
-    torch.set_num_threads(min(torch.get_num_threads(), joblib.cpu_count()))  # a container may grant fewer cores
     first, failed = configs[0], list[tuple[str, Exception]]()
     how: dict[str, Any] = {"store": tracker.store, "tracker": tracker, "progress": progress, "force": force}
     if isinstance(first, FairConfig):

@@ -4,6 +4,7 @@ To add a verb, write a function with a docstring and annotated parameters in a f
 `@verb`. Import slow packages inside the function: a verb checks its arguments before it loads them.
 """
 
+import contextlib
 import io
 import os
 import signal
@@ -13,6 +14,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from importlib import metadata
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -119,6 +121,11 @@ def _prepare_process() -> None:
                 signal.signal(number, signal.default_int_handler)
     if not os.environ.keys() & {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}:
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"  # of torch, once loaded: busy waiting delays the awaited threads
+    with contextlib.suppress(OSError):
+        if not Path("/sys/fs/cgroup/cpu.max").read_text().startswith("max"):  # a container that grants fewer cores
+            import joblib
+
+            os.environ.setdefault("OMP_NUM_THREADS", str(joblib.cpu_count()))
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # finds strategy=mymodule:MyStrategy; last, so that installed packages go first
 
