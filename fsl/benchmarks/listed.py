@@ -47,7 +47,7 @@ def class_lists(name: str) -> Classes:
 
 @dataclass(frozen=True)
 class ListedBenchmark(Validated):
-    """Base class of benchmarks with known contents, which each table of papers.toml declares.
+    """Base class of benchmarks with known contents, which each subclass declares.
 
     Attributes:
         root: folder of the pictures, in any layout of `fsl.benchmarks.layouts`.
