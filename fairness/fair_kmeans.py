@@ -308,7 +308,7 @@ class FairKMeans(PrototypeClustering):
     1.0
     """
 
-    revision = 3
+    revision: ClassVar[int] = 3
 
     kind = "kmeans"
 
