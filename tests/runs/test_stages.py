@@ -123,7 +123,6 @@ def test_other_images_and_revisions_are_part_of_the_key(configs, monkeypatch):
     import tiny_plugins
 
     import runs.stages.lineage
-    from fsl.samplers.drawn import Balanced
 
     (config,) = configs()
     before = Lineage.of(config)
@@ -135,7 +134,7 @@ def test_other_images_and_revisions_are_part_of_the_key(configs, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(tiny_plugins.Tiny, "std", (0.3,))
         assert Lineage.of(config).checkpoint != before.checkpoint
-    for kind in (config.strategy.kind, Balanced):
+    for kind in (config.strategy.outline, config.sampler.outline):
         with monkeypatch.context() as patch:
             patch.setattr(kind, "revision", 2, raising=False)
             assert Lineage.of(config).evaluation(config) != evaluated
