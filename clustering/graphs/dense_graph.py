@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from clustering.optimiser.points import Points
+from clustering.optimiser.points import Points, in_cache
 
 Symmetry = Literal["average", "union", "mutual", "directed"]
 """How the arcs p -> q of the k nearest neighbours become weights: (W + W^T) / 2, max, min, or W unchanged."""
@@ -35,7 +35,7 @@ class DenseGraph:
         builds them."""
         batch, size = points.squared_norms.shape
         weights = points.squared_norms.new_empty(batch, size - first, size - first)
-        for part in _parts(weights):
+        for part in in_cache(weights, _CACHED):
             distances = points.select(part).dissimilarities(first).permute(2, 0, 1).contiguous()
             symmetrised(_arcs(distances, k, None if valid is None else valid[part]), symmetry, out=weights[part])
         return cls(weights, symmetric=symmetry != "directed")
@@ -67,7 +67,7 @@ def nearest(dissimilarities: Tensor, k: int, *, valid: Tensor | None = None) -> 
         (B, N, N) of zeros and ones.
     """
     arcs = torch.empty_like(dissimilarities)
-    for part in _parts(arcs):
+    for part in in_cache(arcs, _CACHED):
         distances = dissimilarities[part].permute(2, 0, 1).clone(memory_format=torch.contiguous_format)
         arcs[part] = _arcs(distances, k, None if valid is None else valid[part])
     return arcs
@@ -81,12 +81,6 @@ def symmetrised(arcs: Tensor, symmetry: Symmetry, out: Tensor | None = None) -> 
         return torch.add(arcs, arcs.mT, out=out).mul_(0.5)
     combine = torch.maximum if symmetry == "union" else torch.minimum
     return combine(arcs, arcs.mT, out=out)
-
-
-def _parts(pairs: Tensor) -> list[slice]:
-    """Batches of problems (B, N, N) to process together."""
-    count = len(pairs) if pairs.is_cuda else max(1, _CACHED // max(1, pairs[0].numel()))
-    return [slice(start, start + count) for start in range(0, len(pairs), count)]
 
 
 def _arcs(distances: Tensor, k: int, valid: Tensor | None) -> Tensor:

@@ -209,6 +209,13 @@ class Gram(Points):
 squared_distances = Points.squared_distances
 
 
+def in_cache(values: Tensor, at_once: int) -> list[slice]:
+    """Batches of problems (B, ...) to process together: of at most so many values, which then stay in the cache of a
+    processor."""
+    count = len(values) if values.is_cuda else max(1, at_once // max(1, values[0].numel()))
+    return [slice(start, start + count) for start in range(0, len(values), count)]
+
+
 def squared_pairwise(points: Points) -> Tensor:
     """(B, M, M) squared Euclidean distances between the points, clamped at 0, in a new tensor."""
     norms = points.squared_norms

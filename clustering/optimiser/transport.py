@@ -58,7 +58,8 @@ def sinkhorn(
     g = torch.zeros_like(c) if start is None else start.to(S).reshape(c.shape)
     g = torch.where((c > 0) | (total == 0), g, -torch.finfo(S.dtype).max / 4)
     problem = _Transports(S, r, c, tolerance * total)
-    state = _Scaled(g, problem.plan(g), torch.full_like(total, _DAMPING), torch.zeros_like(total, dtype=torch.int64))
+    none = torch.zeros_like(total, dtype=torch.int64)
+    state = _Scaled(g, *problem.plan(g), torch.full_like(total, _DAMPING), none)
     left = ~_fits(problem, state)
     for advance, rounds in _schedule(shape[-1], max_rounds):
         indices = left.nonzero()[:, 0]
@@ -87,7 +88,7 @@ _LARGEST_SYSTEM = 1024
 _CLASSES_A_ROUND = 16
 """Number of classes at which a Newton step costs about as much as one round."""
 
-_LAPS = (8, 16, 32, 64, 64)
+_LAPS = (3, 3, 6, 12, 24, 48, 96)
 """Numbers of Newton steps after which solved problems are removed from the batch."""
 
 _BLOCK = 3
@@ -105,21 +106,20 @@ class _Transports(NamedTuple):
     columns: Tensor
     allowed: Tensor
 
-    def plan(self, log_scales: Tensor) -> Tensor:
-        """(B, K, N) plan over classes; columns sum to one."""
-        return torch.softmax(self.scores + log_scales, dim=1)
-
-    def error(self, plan: Tensor) -> Tensor:
-        """(B, K, 1) excess mass of the classes, minus the gradient of the dual."""
-        return torch.bmm(plan, self.rows) - self.columns
+    def plan(self, log_scales: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, K, N) plan over classes, whose columns sum to one, and (B, K, 1) excess mass of the classes, minus the
+        gradient of the dual."""
+        plan = torch.softmax(self.scores + log_scales, dim=1)
+        return plan, torch.baddbmm(self.columns, plan, self.rows, beta=-1)
 
 
 class _Scaled(NamedTuple):
-    """State of B problems: log-scales (B, K, 1), their plan (B, K, N), damping of the next Newton step (B, 1, 1), and
-    rounds."""
+    """State of B problems: log-scales (B, K, 1), their plan (B, K, N) and its error (B, K, 1), damping of the next
+    Newton step (B, 1, 1), and rounds."""
 
     log_scales: Tensor
     plan: Tensor
+    error: Tensor
     damping: Tensor
     rounds: Tensor
 
@@ -137,7 +137,7 @@ def _schedule(classes: int, max_rounds: int) -> list[tuple[_Advance, int]]:
 
 def _fits(problem: _Transports, state: _Scaled) -> Tensor:
     """(B,) bool, whether all columns are within the tolerance; False if there are NaN."""
-    return (problem.error(state.plan).abs().amax(1, keepdim=True) <= problem.allowed)[:, 0, 0]
+    return (state.error.abs().amax(1, keepdim=True) <= problem.allowed)[:, 0, 0]
 
 
 def _round_of_logarithms(problem: _Transports, log_scales: Tensor) -> Tensor:
@@ -153,15 +153,14 @@ def _newton(problem: _Transports, state: _Scaled, max_steps: int) -> _Scaled:
     Far from the maximum the dual of sharp scores is nearly piecewise linear; the damping bounds a step by 1 / damping.
     A step that lowers the dual is rejected, and the damping increased.
     """
-    g, plan, damping, rounds = state
-    underflowed = 1e6 * torch.bmm(plan, problem.rows) < problem.columns
+    g, plan, error, damping, rounds = state
+    underflowed = 1e6 * (error + problem.columns) < problem.columns
     if underflowed.any():  # classes far from every point would need many bounded steps
         g, rounds = (
             torch.where(underflowed, _round_of_logarithms(problem, g), g),
             rounds + underflowed.any(1, keepdim=True),
         )
-        plan = problem.plan(g)
-    error = problem.error(plan)
+        plan, error = problem.plan(g)
     for _ in range(max_steps):
         size = error.abs().amax(1, keepdim=True)
         active = size > problem.allowed
@@ -169,8 +168,7 @@ def _newton(problem: _Transports, state: _Scaled, max_steps: int) -> _Scaled:
             break
         step = _newton_step(plan, problem.rows, error, damping * size)
         trial = g + step
-        trial_plan = problem.plan(trial)
-        trial_error = problem.error(trial_plan)
+        trial_plan, trial_error = problem.plan(trial)
         ratio = torch.bmm(trial_error.mT, step) / torch.bmm(
             error.mT, step
         )  # ratio of the slopes of the dual along the step
@@ -182,7 +180,7 @@ def _newton(problem: _Transports, state: _Scaled, max_steps: int) -> _Scaled:
             pairs = (trial, g), (trial_plan, plan), (trial_error, error)
             g, plan, error = (torch.where(accepted, *pair) for pair in pairs)
         rounds = rounds + active
-    return _Scaled(g, plan, damping, rounds)
+    return _Scaled(g, plan, error, damping, rounds)
 
 
 def _newton_step(plan: Tensor, rows: Tensor, error: Tensor, damping: Tensor) -> Tensor:
@@ -203,12 +201,12 @@ def _newton_step(plan: Tensor, rows: Tensor, error: Tensor, damping: Tensor) -> 
 
 def _rounds(problem: _Transports, state: _Scaled, max_rounds: int) -> _Scaled:
     """Sinkhorn rounds, with the plan recomputed from logarithms every few rounds to avoid overflow and lost columns."""
-    (_, r, c, allowed), (g, plan, damping, rounds) = problem, state
+    (_, r, c, allowed), (g, plan, error, damping, rounds) = problem, state
     tiny = torch.finfo(c.dtype).tiny
     scale_limit = tiny**-0.25  # largest scale of a column before the plan is recomputed
     for round_number in range(0, max_rounds, _BLOCK):
-        mass, v = torch.bmm(plan, r), torch.ones_like(c)
-        active = (mass - c).abs().amax(1, keepdim=True) > allowed
+        mass, v = torch.bmm(plan, r), torch.ones_like(c)  # of the error, a small mass would be only rounding
+        active = error.abs().amax(1, keepdim=True) > allowed
         if not active.any():
             break
         for _ in range(min(_BLOCK, max_rounds - round_number)):
@@ -219,5 +217,5 @@ def _rounds(problem: _Transports, state: _Scaled, max_rounds: int) -> _Scaled:
         underflowed, g = active & (mass * scale_limit < c), g + v.log()
         if underflowed.any():  # underflow of classes far from every point
             g = torch.where(underflowed, _round_of_logarithms(problem, g), g)
-        plan = problem.plan(g)
-    return _Scaled(g, plan, damping, rounds)
+        plan, error = problem.plan(g)
+    return _Scaled(g, plan, error, damping, rounds)

@@ -93,18 +93,20 @@ class SoftSLK(Method):
             tolerance=TOLERANCE,
             trace=True,
         )
-        assignments, queries = descent.assignments, episodes.valid[:, first:].to(episodes.dtype)
+        assignments, queries = descent.assignments, episodes.valid.to(episodes.dtype)
+        queries[:, :first] = 0
         if self.proportions is None:
             slopes = terms[0].value_and_gradient(assignments)[1]
             sure = torch.softmax(-_CALIBRATED * slopes[:, first:] - cost[:, first:], dim=2)
-            proportions = shrunk_proportions(assignments[:, first:], sure, queries, self.shrinkage)
+            proportions = shrunk_proportions(assignments[:, first:], sure, queries[:, first:], self.shrinkage)
         else:
             proportions = class_shares(self.proportions, episodes)
         scales: Tensor | None = None
         for _ in range(ROUNDS):
-            slopes = cost + torch.stack([term.value_and_gradient(assignments)[1] for term in terms]).sum(0)
-            held = sinkhorn(-slopes[:, first:], queries, proportions, start=scales, tolerance=1e-4, max_rounds=100)
-            assignments, scales = torch.cat([assignments[:, :first], held.assignments], 1), held.log_scales
+            slopes = sum((term.value_and_gradient(assignments)[1] for term in terms), cost)
+            held = sinkhorn(-slopes, queries, proportions, start=scales, tolerance=1e-4, max_rounds=100)
+            held.assignments[:, :first] = assignments[:, :first]
+            assignments, scales = held.assignments, held.log_scales
         return Predictions(assignments[:, first:], descent.iterations + ROUNDS, descent.trace)
 
     def _terms(self, episodes: Episodes) -> list[Term]:

@@ -14,7 +14,7 @@ from clustering.graphs.propagation import DensePropagation, Propagation, SparseP
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.optimiser.points import Features, Gram, Points
 from clustering.optimiser.transport import sinkhorn
-from fsl.episodes import Episodes, Predictions, points_of
+from fsl.episodes import Episodes, Predictions
 from fsl.strategies.shared.centring import Centring, centred
 from fsl.strategies.shared.method import Method
 from fsl.strategies.shared.proportions import Proportions, class_shares
@@ -73,7 +73,7 @@ class ILPC(Method):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the transport plan that set the label of each. Iterations are rounds."""
         episodes = episodes.transformed(self.transform)
-        points = points_of(centred(episodes, episodes.features, self.centring))
+        points = centred(episodes, episodes.features, self.centring)
         valid, S = episodes.valid, episodes.support_size
         propagation = self._propagation(points, valid)
         known = episodes.support_one_hot.mT

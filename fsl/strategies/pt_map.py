@@ -7,10 +7,11 @@ from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, Within
-from clustering.optimiser.points import Points, squared_distances
+from clustering.optimiser.points import Points
 from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import Episodes, Predictions, points_of
 from fsl.strategies.shared.centring import Centring, centred, leading
@@ -67,30 +68,37 @@ class PTMAP(Method):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the last transport plan."""
         episodes = episodes.transformed(self.transform)
-        return self.predict_from(episodes, points_of(centred(episodes, episodes.features, self.centring)))
+        return self.predict_from(episodes, centred(episodes, episodes.features, self.centring))
 
     def predict_from(self, episodes: Episodes, points: Points) -> Predictions:
         """Class probabilities from points that are already transformed and centred."""
         prototypes, first = episodes.class_means, episodes.support_size
-        support, queries = episodes.support_one_hot.mT, episodes.valid[:, first:].to(episodes.dtype)
+        support, queries = labelled_and_queries(episodes)
         shares = class_shares(self.proportions, episodes)
         scales: Tensor | None = None
         for step in range(self.max_iter + 1):
-            # The norms of queries and prototypes are omitted, because rows and columns are rescaled.
-            scores = 2 * self.beta * points.inner(prototypes)[:, :, first:]
-            assignments, scales = self._transport(scores, queries, shares, scales)
+            assignments, scales = self._transport(points, prototypes, queries, shares, scales)
             if step < self.max_iter:
-                members = torch.cat([support, assignments * queries[:, None]], dim=2)
-                prototypes = torch.lerp(prototypes, members / members.sum(dim=2, keepdim=True), self.rate)
+                members = torch.addcmul(support, assignments, queries)
+                prototypes = torch.lerp(prototypes, members.div_(members.sum(dim=2, keepdim=True)), self.rate)
         iterations = torch.full((len(queries),), self.max_iter, dtype=torch.int64, device=queries.device)
-        return Predictions(assignments.mT, iterations)
+        return Predictions(assignments[:, :, first:].mT, iterations)
 
     def _transport(
-        self, scores: Tensor, queries: Tensor, shares: Tensor, start: Tensor | None
+        self, points: Points, prototypes: Tensor, queries: Tensor, shares: Tensor, start: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """(B, K, Q) assignments with these shares, and the scales from which the next transport starts."""
-        transport = sinkhorn(scores.mT, queries, shares, start=start)
+        """(B, K, S + Q) assignments of the queries to the prototypes, with these shares, and the scales from which the
+        next transport starts. The norms are omitted, because rows and columns are rescaled."""
+        transport = sinkhorn(points.inner(prototypes).mul_(2 * self.beta).mT, queries[:, 0], shares, start=start)
         return transport.assignments.mT, transport.log_scales
+
+
+def labelled_and_queries(episodes: Episodes) -> tuple[Tensor, Tensor]:
+    """(B, K, S + Q) one-hot labels of the support, 0 for queries; (B, 1, S + Q) 1 for queries, 0 for the support and
+    padding. Transports of all points, of which some have no mass, need no copies of parts."""
+    first, queries = episodes.support_size, episodes.valid[:, None].to(episodes.dtype)
+    queries[:, :, :first] = 0
+    return pad(episodes.support_one_hot.mT, (0, episodes.query_size)), queries
 
 
 @dataclass(frozen=True)
@@ -110,7 +118,7 @@ class BPA(PTMAP):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: PT-MAP's last transport."""
         episodes = episodes.transformed(self.transform)
-        points, valid = points_of(centred(episodes, episodes.features, self.centring)), episodes.valid
+        points, valid = centred(episodes, episodes.features, self.centring), episodes.valid
         plan = self.affinities(points, valid)
         plan = plan / plan.amax(dim=(1, 2), keepdim=True).clamp_min(1e-12) + torch.diag_embed(valid.to(plan.dtype))
         return self.predict_from(episodes, points_of(plan))
@@ -168,29 +176,27 @@ class ProtoLP(PTMAP):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the last transport plan."""
         episodes = episodes.transformed(self.transform)
-        points = points_of(centred(episodes, leading(episodes.features, DIMENSIONS), self.centring))
-        support = episodes.support_one_hot.mT
-        queries = episodes.valid[:, episodes.support_size :].to(episodes.dtype)
-        prototypes = episodes.class_means
+        points = centred(episodes, leading(episodes.features, DIMENSIONS), self.centring)
+        support, queries = labelled_and_queries(episodes)
+        labelled, prototypes = torch.bmm(support, support.mT), episodes.class_means
         norms = (points.inner(prototypes) * prototypes).sum(dim=2, keepdim=True)
         prototypes = prototypes * norms.clamp_min(1e-24).rsqrt()
         shares = class_shares(self.proportions, episodes)
         scales: list[Tensor | None] = [None, None]
         for step in range(self.max_iter + 1):
-            distances = squared_distances(points, prototypes)[:, :, episodes.support_size :]
-            Z, scales[0] = self._transport(-self.beta * distances, queries, shares, scales[0])
+            Z, scales[0] = self._transport(points, prototypes, queries, shares, scales[0])
             if step == self.max_iter:
                 break
-            assigned = torch.cat([support, Z * queries[:, None]], dim=2)
-            labels = self._prototype_labels(assigned, support)
-            likely = torch.bmm(labels.mT, Z).clamp_min(torch.finfo(Z.dtype).tiny)
-            F, scales[1] = self._transport(likely.log(), queries, shares, scales[1])
-            members = torch.cat([support, torch.lerp(Z, F, self.mix) * queries[:, None]], dim=2)
-            prototypes = torch.lerp(prototypes, members / members.sum(dim=2, keepdim=True), self.rate)
+            labels = self._prototype_labels(torch.addcmul(support, Z, queries), labelled)
+            likely = torch.bmm(labels.mT, Z).clamp_min_(torch.finfo(Z.dtype).tiny).log_()
+            found = sinkhorn(likely.mT, queries[:, 0], shares, start=scales[1])
+            F, scales[1] = found.assignments.mT, found.log_scales
+            members = torch.addcmul(support, torch.lerp(Z, F, self.mix), queries)
+            prototypes = torch.lerp(prototypes, members.div_(members.sum(dim=2, keepdim=True)), self.rate)
         iterations = torch.full((len(queries),), self.max_iter, dtype=torch.int64, device=queries.device)
-        return Predictions(Z.mT, iterations)
+        return Predictions(Z[:, :, episodes.support_size :].mT, iterations)
 
-    def _prototype_labels(self, assigned: Tensor, support: Tensor) -> Tensor:
+    def _prototype_labels(self, assigned: Tensor, labelled: Tensor) -> Tensor:
         """(B, K, K) A, whose row j is the label of prototype j. Non-negative, because the system is an M-matrix."""
         together = torch.bmm(assigned, assigned.mT)
         walk = together / assigned.sum(dim=2)[:, None]
@@ -198,6 +204,5 @@ class ProtoLP(PTMAP):
             laplacian = together - torch.bmm(walk, together)
         else:
             laplacian = torch.eye(len(walk[0]), dtype=walk.dtype, device=walk.device) - walk
-        labelled = torch.bmm(support, support.mT)
         solved: Tensor = torch.linalg.solve(labelled + self.gamma * laplacian, labelled)
         return solved

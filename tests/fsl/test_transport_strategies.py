@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from clustering.optimiser.points import Features
-from fsl.episodes import Episodes, points_of
+from fsl.episodes import Episodes
 from fsl.extra.soft_slk import SoftSLK
 from fsl.strategies import pt_map
 from fsl.strategies.ilpc import ILPC
@@ -76,9 +76,7 @@ def test_affinities_are_symmetric_and_balanced() -> None:
     episodes = draw(1)
     valid = torch.ones(2, 15, dtype=torch.bool)
     valid[0, 11:] = False
-    found = with_constants(BPA, regularisation=0.5).affinities(
-        points_of(centred(episodes, episodes.features, "apart")), valid
-    )
+    found = with_constants(BPA, regularisation=0.5).affinities(centred(episodes, episodes.features, "apart"), valid)
     torch.testing.assert_close(found, found.mT, atol=2e-5, rtol=0)
     torch.testing.assert_close(found.sum(1), valid.double(), atol=2e-5, rtol=0)
     torch.testing.assert_close(found.sum(2), valid.double(), atol=2e-5, rtol=0)

@@ -7,19 +7,22 @@ With p_ik = softmax_k(-(temperature / 2) ||x_i - w_k||^2) and pbar the mean of p
 where H is Shannon's entropy, or Tsallis' entropy of order alpha for alpha-TIM (Veilleux et al. 2021).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from clustering.optimiser.points import Points
+from clustering.optimiser.points import Points, in_cache
 from clustering.optimiser.terms import deformed_log
 
 Moments = Literal["prototypes", "coordinates"]
 """Granularity of Adam's second moments: one per prototype, the mean over its coordinates, so that the fit depends on
 inner products only; or one per coordinate (public code), at many times the cost."""
+
+_CACHED = 1 << 21
+"""Number of features of the tasks that Adam fits together, with a moment per coordinate: 8 MiB in float32."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,12 @@ class InformationLoss:
     marginal: float = 1.0
     conditional: float = 0.1
     alpha: float | Tensor = 1.0
+
+    def select(self, tasks: slice) -> "InformationLoss":
+        """The loss of some of the tasks."""
+        weights = {name: getattr(self, name)[tasks] for name in ("targets", "support_weights", "query_weights")}
+        alpha = self.alpha[tasks] if isinstance(self.alpha, Tensor) else self.alpha
+        return replace(self, **weights, alpha=alpha)
 
     def log_probabilities(self, products: Tensor, norms: Tensor) -> Tensor:
         """(B, K, S + Q) log p of every point, from its inner products with the prototypes and their (B, K, 1) squared
@@ -109,8 +118,13 @@ def fit_coordinates(
     Returns:
         (B, K, S + Q) final probabilities, and (iterations, B) losses before each step.
     """
+    parts = in_cache(features, _CACHED)
+    if len(parts) > 1:
+        fits = [fit_coordinates(loss.select(part), features[part], start[part], rate, iterations) for part in parts]
+        probabilities, losses = zip(*fits, strict=True)
+        return torch.cat(probabilities), torch.cat(losses, dim=1)
     prototypes = start.clone()
-    adam = torch.optim.Adam([prototypes], rate)
+    adam = torch.optim.Adam([prototypes], rate, fused=True)
     values = start.new_zeros(iterations, len(start), dtype=torch.float64)
     for i in range(iterations):
         values[i], prototypes.grad, _ = loss.at(prototypes, features)
