@@ -71,7 +71,7 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
     init : "k-means++", "random" (distinct rows of X), or (K, D) initial prototypes, in which case there is a single
         start.
     n_init : number of starts, of which one is kept, see `select`; "auto" is 48. Starts race (`clustering.slk.race`),
-        which makes many of them cheap: all get three updates, and an eighth of them continue to the end, by a single
+        which makes many of them cheap: all get three updates, and a quarter of them continue to the end, by a single
         mean-shift step per update unless prototypes are means. For the best few, unless labels are known, two clusters
         are merged and another one is split while that is better. The winner continues from its last assignments, while
         a single start begins each update with the softmax of the costs. With more than 16,384 points the race uses a
@@ -111,7 +111,7 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
-    revision: ClassVar[int] = 3
+    revision: ClassVar[int] = 2
 
     n_clusters: Annotated[int, AtLeast(1)] | Literal["auto"] = 8
     _: KW_ONLY

@@ -27,7 +27,7 @@ _MOST_CLUSTERS = 32
 """Maximum number of clusters for these changes. With more, a single change matters little and costs as much as a start:
 with 200 clusters of 1,797 points, changes took twenty times as long as everything else."""
 
-_TRIED, _ROUNDS = 3, 8
+_TRIED, _ROUNDS = 6, 8
 """Number of changes of a start that are run, of which the best is taken, and maximum number of rounds."""
 
 _PAIRS = 2
@@ -95,7 +95,7 @@ def changes(
     allowed: float,
     generator: np.random.Generator,
 ) -> Tensor:
-    """(t, K, D), t <= 3, prototypes of one result with two clusters merged and another one split.
+    """(t, K, D), t <= 6, prototypes of one result with two clusters merged and another one split.
 
     These are the changes by which the criterion of the labels falls most while E rises by at most `allowed`. For labels
     the criterion is E - 2 N H, or E; merging and splitting change it additively.

@@ -38,7 +38,6 @@ def solved(rows: Rows, graph: SparseGraph, select: Any) -> Problem:
 @pytest.mark.parametrize("select", ["energy", "information"])
 def test_the_best_of_all_goes_on_where_none_is_left_behind(select: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clustering.slk.race, "_KEPT", 1.0)
-    monkeypatch.setattr(clustering.slk.race, "_MOST_UPDATES", 100)
     rows, graph, seeds = problem()
     whole = solved(rows, graph, select)
     prototypes, energies = race(whole, seeds)

@@ -55,7 +55,7 @@ def test_the_first_change_is_the_best_of_all(select: Any, seed: int, monkeypatch
     monkeypatch.setattr("clustering.slk.split_merge._halves", lambda *_: half)
     ends = ends_at(rule, graph, labels, select)
     new = changes(rule, graph, ends, 0, WEIGHT, select, np.inf, np.random.default_rng(0))
-    assert len(new) == 3
+    assert len(new) == 6
     x = rows.at(torch.arange(100)).numpy()
     W = sparse.csr_array((graph.weights.numpy(), graph.columns.numpy(), graph.pointers.numpy())).toarray()
 
