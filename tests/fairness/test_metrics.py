@@ -1,4 +1,4 @@
-"""Metrics of hard labels against sums over points, and the exact values of the two synthetic sets."""
+"""Metrics of hard labels against sums over points, groups by cluster against scipy, and the front of a trade-off."""
 
 import itertools
 import math
@@ -8,12 +8,15 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chi2_contingency, chisquare
 
 from clustering.foundation.errors import InputError
 from fairness import metrics
+from fairness.by_group import ALL, ByGroup, by_group
 from fairness.groups import groups_of
-from fairness.metrics import Fairness
+from fairness.metrics import Fairness, balance, fairness_error
 from fairness.objectives import kmeans_objective, kmedian_objective
+from fairness.trade_off import pareto_front, path_weights, smallest_best
 
 LABELLED = st.integers(2, 5).flatmap(
     lambda J: st.lists(st.tuples(st.integers(0, 3), st.integers(0, J - 1)), min_size=1, max_size=25)
@@ -111,3 +114,102 @@ def test_objectives_against_loops(seed, clusters):
         medians += min(sum(float(np.linalg.norm(x - y)) for x in own) for y in own)
     assert kmeans_objective(X, labels) == pytest.approx(squares, rel=1e-6)
     assert kmedian_objective(X, labels) == pytest.approx(medians, rel=1e-6)
+
+
+drawn = st.integers(2, 60).flatmap(
+    lambda n: st.tuples(
+        st.lists(st.sampled_from("abc"), min_size=n, max_size=n),
+        st.lists(st.sampled_from("xyz"), min_size=n, max_size=n),
+    )
+)
+
+
+@settings(max_examples=30)
+@given(drawn)
+def test_every_row_is_what_counting_scipy_and_the_metrics_give(given_rows):
+    labels, sex = (np.array(column) for column in given_rows)
+    frame = by_group(labels, {"sex": sex}).to_frame()
+    assert len(frame) == (len(set(labels)) + 1) * len(set(sex))
+    for row in frame.itertuples():
+        inside = np.full(len(labels), True) if row.cluster == ALL else labels == row.cluster
+        assert row.attribute == "sex"
+        assert row.size == inside.sum()
+        assert row.members == (sex[inside] == row.group).sum()
+        assert row.share == pytest.approx(row.members / row.size)
+        assert row.target == pytest.approx(np.mean(sex == row.group))
+        assert row.deviation == pytest.approx(row.share - row.target)
+        assert row.low <= row.share <= row.high
+    clusters, total = (frame[(frame["cluster"] == ALL) == whole] for whole in (False, True))
+    for _, own in clusters.groupby("cluster"):
+        expected = chisquare(own["members"], own["target"] * own["size"]).pvalue if len(own) > 1 else 1
+        assert own["p_value"].to_numpy() == pytest.approx(expected)
+    counts = clusters.pivot(index="group", columns="cluster", values="members")
+    assert total["p_value"].to_numpy() == pytest.approx(chi2_contingency(counts, correction=False).pvalue)
+    assert clusters.groupby("cluster")["error"].first().sum() == pytest.approx(fairness_error(labels, sex))
+    assert clusters["balance"].min() == pytest.approx(balance(labels, sex))
+    assert total["error"].to_numpy() == pytest.approx(0, abs=1e-12)
+
+
+def test_several_attributes_count_separately_and_a_cluster_without_points_has_no_shares():
+    groups = groups_of({"sex": ["f", "m"], "old": ["y", "y"]}, 2)
+    frame = ByGroup.of(np.array([[1, 0], [1, 0], [2, 0]]), groups).to_frame()
+    assert frame["attribute"].tolist() == ["sex", "sex", "old"] * 3
+    assert frame["p_value"].tolist()[:3] == [1, 1, 1]
+    empty = frame[frame["cluster"] == 1]
+    assert empty[["size", "members"]].to_numpy().tolist() == [[0, 0]] * 3
+    assert empty[["share", "low", "high", "error", "balance", "p_value"]].isna().all().all()
+    assert (frame[frame["cluster"] == ALL]["p_value"] == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "sex", "keys", "words"),
+    [
+        ([], [], {}, "empty"),
+        ([0, 1], ["f"], {}, "2 rows"),
+        ([0, 1], ["f", None], {}, "no value"),
+        ([0, 1], ["f", "m"], {"confidence": 1.0}, "confidence"),
+        ([0, 1], ["f", "m"], {"target": [0.2, 0.2]}, "sum to"),
+    ],
+)
+def test_bad_input(labels, sex, keys, words):
+    with pytest.raises(InputError, match=words):
+        by_group(labels, sex, **keys)
+
+
+pairs = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12)
+
+
+@given(pairs)
+def test_nothing_beats_the_front_and_the_front_beats_all_else(points):
+    objective, error = np.array(points, dtype=float).T
+    front = pareto_front(objective, error)
+
+    def beaten(i):
+        no_worse = (objective <= objective[i]) & (error <= error[i])
+        return bool((no_worse & ((objective < objective[i]) | (error < error[i]))).any())
+
+    kept = {(objective[i], error[i]) for i in front}
+    assert len(kept) == len(front)
+    assert kept == {(objective[i], error[i]) for i in range(len(points)) if not beaten(i)}
+    assert (np.diff(objective[front]) > 0).all()
+    assert (np.diff(error[front]) < 0).all()
+
+
+def test_what_is_not_known_is_on_no_front():
+    assert pareto_front([np.nan, 1.0, 2.0], [0.0, 1.0, np.inf]).tolist() == [1]
+    assert pareto_front([np.nan], [1.0]).tolist() == []
+
+
+@given(st.lists(st.floats(0, 50), min_size=1, max_size=14))
+def test_the_smallest_weight_that_is_as_fair_as_any(errors):
+    chosen = smallest_best(np.arange(len(errors)), errors)
+    least = min(errors)
+    bound = least + max(0.01 * least, 1e-4)
+    assert errors[chosen] <= bound
+    assert all(error > bound for error in errors[:chosen])
+
+
+@pytest.mark.parametrize("weights", [[], [-1.0], [np.inf], [np.nan]])
+def test_weights_that_are_none(weights):
+    with pytest.raises(InputError, match="weights"):
+        path_weights(weights)
