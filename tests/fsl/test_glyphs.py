@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from matplotlib import ft2font
 
-from clustering.foundation.errors import InputError
 from fsl.benchmarks import glyphs
 from fsl.benchmarks.benchmark import SPLITS, fingerprint
 from fsl.benchmarks.glyphs import CANVAS, FIXED, Glyphs, classes, drawing
@@ -93,9 +92,3 @@ def test_resampling_agrees_with_a_loop():
         window = pictures[n, row : row + 2, column : column + 2]
         want = np.array([1 - (y - row), y - row]) @ window @ np.array([1 - (x - column), x - column])
         assert abs(got[n, i, j] - want) < 3  # weights are rounded to 1/256
-
-
-def test_a_missing_font_is_named(monkeypatch, tmp_path):
-    monkeypatch.setattr(glyphs.matplotlib, "get_data_path", lambda: str(tmp_path))
-    with pytest.raises(InputError, match=r"DejaVuSerif-Nowhere\.ttf"):
-        drawing("A", "DejaVuSerif-Nowhere")
