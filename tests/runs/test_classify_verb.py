@@ -98,13 +98,6 @@ def test_predictions_and_a_page(classify, here):
     assert "backbone=net.safetensors" in page
 
 
-def test_help_shows_the_defaults_of_this_verb(capsys):
-    assert main(["classify", "--help"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "(default: laplacianshot)" in said
-    assert "mini_resnet18" not in said, "experiments are of benchmarks"
-
-
 def test_a_name_that_is_no_utf_8_is_spelt_out(classify, here):
     path = here / "query" / "red" / "0, query.png"
     path.rename(os.fsdecode(os.fsencode(path.parent) + b"/caf\xe9.png"))

@@ -10,9 +10,7 @@ from runs.config.configs import ClusterConfig, parse
 from runs.figures import clusterings
 from runs.figures.clusterings import chosen_labels, cluster_pictures, matched, partitions_figure
 from runs.figures.papers import drawing
-from runs.figures.titles import method_titles
 from runs.stages.clustering.stage import clustering, points_of
-from tests.runs.test_xsdc_figures import lines_of
 
 SMALL = ["dataset=spirals", "arms=3", "points=30", "starts=3", "selection=null"]
 
@@ -49,12 +47,6 @@ def test_partitions_are_those_of_the_runs(drawn):
     assert "90 points" in caption
 
 
-def test_points_of_more_dimensions_are_drawn_in_their_plane():
-    values = np.random.default_rng(0).normal(size=(20, 5))
-    figure = partitions_figure(values, [("all", np.zeros(20, dtype=int))], None)
-    assert figure.axes[0].collections[0].get_offsets().shape == (20, 2)
-
-
 def test_no_two_of_many_clusters_look_alike():
     labels = np.repeat(np.arange(17), 3)
     values = np.random.default_rng(0).normal(size=(51, 2))
@@ -88,22 +80,6 @@ def test_modes_that_are_no_pictures_say_why(drawn):
         clusterings.of_one_clustering(parse(ClusterConfig, ["dataset=digits", "method=slk_byproduct", "weight=0.5,1"]))
 
 
-@pytest.mark.slow
-def test_energies_are_those_of_every_start(drawn):
-    results = drawn("method=slk_means,slk_mean_shift", "weight=0.25,1.0")
-    figure, caption = drawing("thesis/2.2").drawn(results)
-    energies, accuracies = figure.axes
-    for axes, name, unit in ((energies, "objective", 1), (accuracies, "acc_hungarian", 100)):
-        for (x, y), method in zip(lines_of(axes).values(), ("slk_means", "slk_mean_shift"), strict=True):
-            trials = [r.trials for r in results if r.config.method.name == method]
-            values = [one.objective if name == "objective" else one.scores[name] for one in trials]
-            np.testing.assert_allclose(x, [0.25, 1])
-            np.testing.assert_allclose(
-                y, [unit * value[one.given].mean() for value, one in zip(values, trials, strict=True)]
-            )
-    assert "over 3 starts" in caption
-
-
 def test_movements_are_those_of_the_run(drawn):
     (result,) = drawn("method=slk_mean_shift")
     figure, caption = drawing("thesis/2.3").drawn([result])
@@ -112,9 +88,3 @@ def test_movements_are_those_of_the_run(drawn):
     for line, column in zip(figure.axes[0].lines, movements.T, strict=True):
         np.testing.assert_array_equal(line.get_ydata(), column)
     assert "of 3 starts" in caption
-
-
-def test_titles_say_what_differs():
-    configs = parse(ClusterConfig, ["method=slk_means,slk_byproduct_as_published", "weight=0.5,1"])
-    assert method_titles(configs)[:2] == ["SLK-Means, weight=0.5", "SLK-Means, weight=1.0"]
-    assert method_titles(configs[2:], leave_out=["weight"]) == ["SLK-BO as published"] * 2

@@ -123,15 +123,6 @@ def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store
     assert count(**{"reuters_code.root": str(tmp_path)}) == 3
 
 
-def test_a_run_of_other_code_is_left_aside_and_named(filled, tracker, settings):
-    tracker.client.set_tag(filled.run_id, "revisions", "method 99")
-    table = look_up(table_of(settings), tracker)
-    assert not any(cell.results for cell in table.cells)
-    told = [note for note in table.notes if "the code has changed" in note]
-    assert told
-    assert all(filled.run_id in note and "SLK-MS" in note for note in told)
-
-
 def test_an_experiment_of_clusterings_has_a_table(tmp_path, store, tracker, capsys):
     experiment = tmp_path / "labels.yaml"
     experiment.write_text(

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.papers import Cub
 from fsl.benchmarks.survey import survey
@@ -44,19 +43,6 @@ def two(monkeypatch):
     few(monkeypatch, Cub, 2)
 
 
-def test_what_is_whole_is_said_to_be(whole):
-    found = survey(Cub(str(whole)))
-    assert found.sound
-    assert not found.twins()
-    rows = found.pictures.groupby("split")["class_name"]
-    assert {split: (len(names), names.nunique()) for split, names in rows} == {
-        "base": (200, 100),
-        "validation": (100, 50),
-        "novel": (100, 50),
-    }
-    assert found.layout == "folders of pictures"
-
-
 def test_a_fingerprint_is_of_the_pictures_not_of_their_places(whole, folder):
     moved = folder / "images"
     moved.mkdir()
@@ -90,11 +76,6 @@ def test_everything_that_is_wrong_is_named(folder):
     assert validation[1] in broken[1]
     (group,) = found.twins()
     assert list(zip(group["split"], group["class_name"], strict=True)) == [("base", base[0]), ("novel", novel[0])]
-
-
-def test_nothing_there_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="has no pictures of this benchmark"):
-        survey(Cub(str(tmp_path)))
 
 
 class TestVerb:

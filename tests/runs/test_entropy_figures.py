@@ -32,31 +32,6 @@ def test_accuracy_by_wrong_labels_is_that_of_the_runs(store, tracker):
     assert caption.count(" at 60 (") == 2
 
 
-@pytest.mark.slow
-def test_loss_and_accuracy_by_epochs_are_those_of_the_starts(store, tracker):
-    given = ["method=entropy,miadm", "pseudo_labels=batch,epoch", "max_iter=3,9", "batch_size=30", "starts=2"]
-    results = clustering(parse(ClusterConfig, [*SPIRALS[:3], "selection=null", *given]), store, tracker)
-    figure, caption = drawing("entropy/12").drawn(results)
-    panels = [(axes.get_title(), lines_of(axes)) for axes in figure.axes]
-    methods = [title for title, _ in panels[:2]]
-    losses, accuracies = (
-        dict(zip(methods, [lines for _, lines in row], strict=True)) for row in (panels[:2], panels[2:])
-    )
-    for result in results:
-        options, trials = result.config.method.options, result.trials
-        name = {"entropy": "entropy clustering", "miadm": "MIADM"}[
-            result.config.method.name.replace("softmax", "miadm")
-        ]
-        line = "for each batch" if options["pseudo_labels"] == "batch" else "once an epoch"
-        at = [1, 3].index(options["max_iter"] / 3)
-        assert losses[name][line][0] == [1, 3], "90 points in batches of 30"
-        assert losses[name][line][1][at] == pytest.approx(trials.objective.mean())
-        assert accuracies[name][line][1][at] == pytest.approx(100 * trials.scores["acc_hungarian"].mean())
-    assert "over 2 starts." in caption
-    for method in methods:
-        assert f"once an epoch over for each batch ({method}): " in caption
-
-
 def test_the_shares_of_neighbours_in_one_cluster_are_those_of_the_runs(store, tracker):
     given = ["points=30", "network.views=1,0", "epochs=2", "network.batch_size=60", "seed=0,3"]
     configs = drawing("entropy/2").configs("", given, print)

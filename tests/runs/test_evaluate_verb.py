@@ -12,6 +12,29 @@ from runs.config.configs import EvaluateConfig, parse
 from runs.stages.pipeline import evaluation
 
 
+def test_a_table_on_standard_output_and_the_rest_on_standard_error(trained, tiny_arguments, capsys):
+    typed = ["evaluate", *tiny_arguments, "strategy=simpleshot,laplacianshot", "shot=1,3", f"results={trained.root}"]
+    assert main(typed) == 0
+    shown = capsys.readouterr()
+    assert "5-way, 5 queries a class, novel classes, 40 tasks, 95 % interval over tasks" in shown.out
+    assert "evaluating" in shown.err
+    assert shown.err.rstrip().splitlines()[-1].startswith("runs: ")
+    assert "\x1b" not in shown.out + shown.err
+    assert main([*typed, "--json", "--quiet"]) == 0
+    again = capsys.readouterr()
+    assert not again.err
+    rows = json.loads(again.out)
+    names = [(row["config"]["strategy"], row["config"]["sampler.shot"]) for row in rows]
+    assert names == [(name, shot) for name in ("simpleshot", "laplacianshot") for shot in (1, 3)]
+    for row in rows:
+        assert f"{100 * row['accuracy']:.2f} ± " in shown.out
+        assert row["reused"]
+    assert main([*typed[:-3], "strategy=simpleshot", typed[-1], "--force", "--json"]) == 0
+    (forced,) = json.loads(capsys.readouterr().out)
+    assert not forced["reused"]
+    assert forced["run"] != rows[0]["run"]
+
+
 def test_tasks_are_written_and_evaluated(trained, tiny_arguments, tmp_path, capsys):
     path = tmp_path / "tasks.safetensors"
     common = [*tiny_arguments, f"results={trained.root}", "strategy=simpleshot"]

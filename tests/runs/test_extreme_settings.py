@@ -10,7 +10,6 @@ from runs.config.tuning_protocol import steps_of
 from runs.config.yaml_files import parse_yaml
 from runs.console.endings import explain
 from runs.stages.clustering.selections import selection_of
-from runs.stages.lineage import Lineage
 
 FILLED_IN = ("${oc.env:SECRET}", "${seed}", "a ${oc.decode:x} b", "${", r"\${a} ${b}")
 
@@ -87,13 +86,6 @@ def test_more_than_the_memory_holds(group, name, options):
     text, code = explain(caught.value)
     assert code == 2
     assert "memory" in text.lower() or "allocate" in text
-
-
-@pytest.mark.parametrize("schema", [EvaluateConfig, TuneConfig])
-def test_a_strategy_on_images_is_refused_for_features_before_work(schema):
-    (config,) = parse(schema, ["features=no_such_file.npz", "strategy=transductive_fine_tuning"])
-    with pytest.raises(InputError, match=r"transductive_fine_tuning.*features="):
-        Lineage.of(config)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,9 @@
 """Figures of fair clustering: what is drawn are the numbers of the runs, and what cannot be drawn says why."""
 
-import json
-
 import numpy as np
 import pytest
 
 from clustering.foundation.errors import InputError
-from runs.cli import main
 from runs.config.configs import FairConfig, parse
 from runs.figures import fair
 from runs.figures.papers import drawing
@@ -84,27 +81,6 @@ def test_of_a_long_path_some_weights_are_drawn(run):
     assert [axes.get_title().splitlines()[0] for axes in figure.axes[1:]] == [f"λ = {w}" for w in (0, 2, 20, 100)]
     with pytest.raises(InputError, match="one path for each data set"):
         fair.one_path_each(parse(FairConfig, ["method=fair_kmeans", "seed=0,1"]))
-
-
-@pytest.mark.usefixtures("blank_pictures")
-def test_the_verb_runs_what_is_missing_and_reuses_it(store, capsys):
-    ask = [
-        "figure",
-        "thesis/3.3",
-        "fairness_weight=0,500",
-        "n_init=1",
-        "max_iter=5",
-        f"results={store.root}",
-    ]
-    assert main(ask) == 2
-    assert "--run-missing" in capsys.readouterr().err
-    assert main([*ask, "--run-missing", "-y", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert len(found["sources"]) == 2
-    assert main(ask) == 0
-    assert "reused" in capsys.readouterr().err
-    assert main(["figure", "thesis/3.1@synthetic", "method=bera", f"results={store.root}"]) == 2
-    assert "no weight" in capsys.readouterr().err
 
 
 def test_a_folder_is_that_of_the_data_with_files(tmp_path):

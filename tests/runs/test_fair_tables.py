@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from runs.stages.fair.results import PATH, TradeOff
+from runs.stages.fair.results import TradeOff
 from runs.stages.fair.stage import fair_clustering
 from runs.tables.cell import SeedResult
 from runs.tables.claims import findings_of
@@ -146,13 +146,3 @@ def test_a_weight_that_loses_a_cluster_supports_no_claim():
     assert rival.fairest is None
     about = "at the error of backurs fair_kmedian has no larger an objective"
     assert judged({"fair_kmedian": made_up(), "backurs": rival})[about].status == "not run"
-
-
-def test_a_path_that_is_gone_fills_no_cell(filled, store, tracker, notes):
-    run_id = filled["fair_kmedian"].run_id
-    (path,) = [path for path in store.root.rglob(PATH) if run_id in str(path)]
-    path.write_bytes(b"half a file")
-    table = look_up(table_of(SETTINGS), tracker)
-    assert not cells_of(table, ROW, "Ours")["objective"].results
-    assert cells_of(table, ROW, "Backurs et. al.")["objective"].results
-    assert "no cell is filled" in notes

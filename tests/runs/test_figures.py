@@ -1,6 +1,5 @@
 """The papers' figures: drawn from the record alone, with its numbers, logged once, and what is missing is named."""
 
-import dataclasses
 import io
 import json
 import shutil
@@ -115,16 +114,6 @@ def test_accuracy_against_the_weight_is_drawn_as_the_runs_say(made, read):
         assert words in caption
 
 
-def test_plots_that_were_not_run_stay_empty_and_the_others_are_named(read):
-    drawing, (one, five) = read
-    found = [dataclasses.replace(five, config=five.config.replace(seed=1)), one]
-    drawn = drawing.drawn(found)[0].axes
-    assert [axes.get_ylabel() for axes in drawn] == ["1-shot accuracy (%)", "", "", "5-shot accuracy (%)"]
-    assert [axes.get_title() for axes in drawn] == ["conv4, seed 0", "conv4, seed 1", "", ""]
-    assert [axes.axison for axes in drawn] == [True, False, False, True]
-    assert [axes.get_xlabel() for axes in drawn] == ["weight λ", "", "", "weight λ"]
-
-
 def test_the_template_draws_results(recorded):
     """Its entry is in its docstring."""
     entry = yaml.safe_load(template.__doc__.partition("papers.yaml:")[2])["NAME"]
@@ -202,12 +191,6 @@ def test_what_is_missing_is_run_when_told_so(trained, typed, capsys, monkeypatch
     assert "add -y" in err
     assert main(["figure", *typed(TRACED), "--run-missing", "-y"]) == 0
     assert all(path.is_file() for path in drawn(trained, "4.2").values())
-
-
-def test_a_dry_run_makes_nothing(trained, typed, capsys):
-    assert main(["figure", *typed(TUNED), "--dry-run"]) == 0
-    assert "tuning " in capsys.readouterr().out
-    assert not trained.figures.exists()
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
 """Figures of formulas alone: curves against loops, and what their captions say of them."""
 
-import json
 import math
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from runs.cli import main
 from runs.figures import formulas
 from runs.figures.formulas import FIRST
 
@@ -51,16 +49,6 @@ def test_both_directions_of_divergence_and_cross_entropy() -> None:
                 assert values[i] == pytest.approx(kl + h)
 
 
-def test_the_lines_are_the_values() -> None:
-    plots = formulas.divergences()
-    figure, _ = formulas.curves(None, of="divergences")
-    for axes, (title, curves) in zip(figure.axes, plots.items(), strict=True):
-        assert axes.get_title() == title
-        for line, (name, values) in zip(axes.lines, curves.items(), strict=True):
-            assert line.get_label() == name
-            np.testing.assert_array_equal(line.get_ydata(), values)
-
-
 @pytest.mark.parametrize("order", formulas.SIMPLEX_ORDERS)
 def test_losses_of_three_classes_are_as_their_caption_says(order: float) -> None:
     p = formulas.predictions()
@@ -78,19 +66,3 @@ def test_losses_of_three_classes_are_as_their_caption_says(order: float) -> None
     edge = formulas.known_loss(np.array([[0.501, 0.499, 0], [0.499, 0.501, 0], [0.334, 0.333, 0.333]]), order)
     assert edge[1] - edge[0] > 0.4, "a jump at the border"
     assert edge[2] == pytest.approx(math.log(3), abs=0.01), "none at the centre"
-
-
-@pytest.mark.usefixtures("blank_pictures")
-def test_the_verb_draws_them_without_a_run(store, capsys) -> None:
-    results = f"results={store.root}"
-    assert main(["figure", "entropy/10", results, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert not found["sources"]
-    assert "does not train" in found["caption"]
-    assert main(["figure", "entropy/10", results]) == 0
-    assert "reused" in capsys.readouterr().err
-    assert main(["figure", "entropy/9", results, "--json"]) == 0
-    assert "own definition for three is not at hand" in json.loads(capsys.readouterr().out)["caption"]
-    assert main(["figure", "entropy/10@digits", results]) == 2
-    assert "formulas alone" in capsys.readouterr().err
-    assert main(["figure", "entropy/7", "weight=1", results]) == 2

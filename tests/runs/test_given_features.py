@@ -13,13 +13,11 @@ from fsl.evaluation.episodic import evaluate
 from fsl.samplers.drawn import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from runs.cli import main
-from runs.config.configs import EvaluateConfig, TuneConfig, parse
-from runs.plan import plan
+from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs
-from runs.stages import given_features
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, evaluate_name
-from runs.stages.pipeline import evaluation, tune
+from runs.stages.pipeline import evaluation
 
 TASKS = ["tasks=30", "query=5", "shot=1", "device=cpu"]
 
@@ -87,24 +85,6 @@ def test_a_run_is_known_by_the_features_not_by_their_file(files):
     changed[40][0] = changed[40][0] + 1
     (files / "another.plk").write_bytes(pickle.dumps([np.zeros(8, "f4"), 0, changed, {}]))
     assert identity("features=another.plk") != known
-
-
-def test_tuning_looks_at_validation_and_base_features_and_never_at_novel_ones(files, store, tracker, monkeypatch):
-    read, load = [], given_features._read.__wrapped__
-    monkeypatch.setattr(
-        given_features, "_read", lambda file, split, *more: read.append(split) or load(file, split, *more)
-    )
-    settings = ["features=novel_features.plk,val_features.plk,base_features.plk", "strategy=laplacianshot", "query=5"]
-    (files / "short.yaml").write_text("tasks: 30\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n")
-    (config,) = parse(TuneConfig, [*settings, "shot=1", "tuning=short.yaml", "device=cpu"])
-    chosen = tune(config, store, tracker).tuned.values
-    assert set(read) == {"base", "validation"}
-    (result,) = evaluation(
-        parse(EvaluateConfig, [*settings, *TASKS[:1], *TASKS[2:], f"weight={chosen['weight']}"]), store, tracker
-    )
-    assert result.config.strategy.options["weight"] == chosen["weight"]
-    (asked,) = parse(EvaluateConfig, [*settings, "shot=1", "tasks=30", "tuning=short.yaml", "device=cpu"])
-    assert [step.stage for step in plan([asked], store).steps] == ["tuning", "evaluation"]
 
 
 @pytest.mark.parametrize(

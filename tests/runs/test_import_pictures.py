@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from fsl.backbones.names import PACKAGE, PACKAGED, has_packaged
+from fsl.backbones.names import PACKAGE
 from fsl.features.bank import FeatureBank
 from fsl.features.image_encoder import ImageEncoder
 from fsl.picture_folders import labelled_pictures
@@ -70,10 +70,3 @@ def test_mistakes_leave_nothing(here, capsys, monkeypatch, typed, words):
     assert words in seen.err
     assert len(seen.err.splitlines()) == 1
     assert sorted(here.rglob("*")) == before
-
-
-@pytest.mark.skipif(not has_packaged(), reason="the weights are not installed: transduce[pictures]")
-def test_without_a_network_the_packaged_one_is_used_and_named(here, capsys):
-    assert main(["import", "features", "pictures"]) == 0
-    assert f"network: {PACKAGED} (ImageNet" in capsys.readouterr().err
-    assert FeatureBank.load(here / "pictures.safetensors").dimension == 1280

@@ -15,6 +15,7 @@ from tests.runs.labelling import opened, small_pile
 
 TOKEN = "t" * 43
 HOST = "127.0.0.1:8765"
+RIGHT = b'{"client": "a", "answers": [{"id": "id-1", "version": 0, "action": "label", "label": "cat"}]}'
 
 
 @pytest.fixture
@@ -64,12 +65,15 @@ def test_an_answer_to_an_old_version_is_refused_with_the_newer_one(client):
     reply = answer(client, "id-0", label="dog", who="b")
     assert (reply.json()["saved"], reply.json()["conflicts"]) == ([], ["id-0"])
     assert [(item["label"], item["version"]) for item in reply.json()["items"]] == [("cat", 1)]
-    assert answer(client, "id-0", label="dog", who="b", version=1).json()["saved"] == ["id-0"]
+    for _ in range(2):  # an answer sent twice is saved once
+        assert answer(client, "id-0", label="dog", who="b", version=1).json()["saved"] == ["id-0"]
+    assert client.get("/api/state").json()["version"] == 2
 
 
 def test_new_classes_and_lists_by_class(client, session):
     assert client.post("/api/classes", json={"name": " <b>new</b> "}).json()["classes"][-1] == ("<b>new</b>")
-    assert client.post("/api/classes", json={"name": " "}).status_code == 400
+    for name in ("", " ", "x" * 201, "a\nb"):
+        assert client.post("/api/classes", json={"name": name}).status_code in (400, 422), name
     for item in list(session.batch):
         answer(client, item, label=("cat", "dog", "eel")[int(item[3:]) % 3])
     found = client.get("/api/items", params={"class": "cat", "limit": 2}).json()
@@ -181,6 +185,11 @@ def test_requests_of_other_pages_are_refused(client, session, headers):
         (b'{"client": "a", "answers": [{"id": "id-0", "version": 0, "action": "delete"}]}', 422),
         (b'{"client": "a", "answers": [{"id": "id-0", "version": 0, "action": "label", "label": "cow"}]}', 400),
         (b'{"client": "a", "answers": [{"id": "id-99", "version": 0, "action": "skip"}]}', 400),
+        (b'{"client": "a", "answers": [{"id": "id-0", "version": 0, "action": "label"}]}', 400),
+        (
+            RIGHT[:-2] + b', {"id": "id-0", "version": 0, "action": "label", "label": "cow"}]}',
+            400,
+        ),  # one wrong saves none
         (b'{"client": "", "answers": []}', 422),
     ],
 )

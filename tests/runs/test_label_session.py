@@ -62,19 +62,6 @@ def test_a_restart_shows_the_same_batch_and_curve(tmp_path):
         assert after[name] == before[name]
 
 
-def test_two_clients_do_not_overwrite_each_other(tmp_path):
-    session = opened(tmp_path)
-    assert session.answer("a", [given("id-0", 0, "label", "cat")]) == (["id-0"], [])
-    assert session.answer("b", [given("id-0", 0, "label", "dog"), given("id-1", 0, "label", "dog")]) == (
-        ["id-1"],
-        ["id-0"],
-    )
-    assert session.answers["id-0"].label == "cat"
-    for _ in range(2):  # an answer sent twice is saved once
-        assert session.answer("b", [given("id-0", 1, "label", "dog")]) == (["id-0"], [])
-    assert session.answers.number == 3
-
-
 def test_undo_takes_back_the_last_answer_of_a_client(tmp_path):
     session = opened(tmp_path)
     session.answer("a", [given("id-0", 0, "label", "cat")])
@@ -91,27 +78,6 @@ def test_undo_takes_back_the_last_answer_of_a_client(tmp_path):
     assert session.undo("a") == []
     assert session.undo("b") == ["id-2"]
     assert session.answers["id-2"].label == "eel"
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (given("id-99", 0, "skip"), "no item 'id-99'"),
-        (given("id-0", 0, "label", "cow"), "no class 'cow'"),
-        (given("id-0", 0, "label"), "no class None"),
-    ],
-)
-def test_one_wrong_answer_saves_none(tmp_path, wrong, message):
-    session = opened(tmp_path)
-    with pytest.raises(InputError, match=message):
-        session.answer("me", [given("id-1", 0, "label", "cat"), wrong])
-    assert session.answers.number == 0
-
-
-@pytest.mark.parametrize("name", ["", "  ", "x" * 201, "a\nb"])
-def test_names_of_classes_are_checked(tmp_path, name):
-    with pytest.raises(InputError, match="name of a class"):
-        opened(tmp_path).add_class(name)
 
 
 def test_a_full_disk_refuses_the_answer_and_loses_nothing(tmp_path, monkeypatch):
@@ -195,17 +161,6 @@ def test_a_changed_table_is_refused_and_changed_pictures_are_reported(tmp_path):
     assert said == ["1 labelled pictures are gone or changed, and their labels are not used"]
     assert views.state(session)["labelled"] == 1
     assert reopened(session).answers["id-59"].label == class_of("id-59")
-
-
-def test_batches_until_the_pile_is_labelled(tmp_path):
-    session = opened(tmp_path)
-    seen = []
-    session.step()
-    while session.batch and views.state(session)["labelled"] != 60:
-        seen += session.batch
-        label_batches(session, 1)
-    assert sorted(seen) == sorted(session.pile.ids)
-    assert session.problem is None
 
 
 def test_answers_of_the_audit_are_not_used_to_fit(tmp_path):

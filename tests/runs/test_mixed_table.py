@@ -67,21 +67,3 @@ def test_clusters_from_file_to_page(call, people, tmp_path):
     page = text((tmp_path / "o.html").read_text())
     for words in ("job: nurse", "started 20", "because of missing values: 4", "'forty' in row 17"):
         assert words in page, words
-
-
-def test_labels_of_rows_go_with_the_rows_that_are_left(call, people, tmp_path):
-    (tmp_path / "known.csv").write_text("row,label\n1,=low\n2,high\n4,high\n")  # row 4 has no income
-    output = tmp_path / "o.csv"
-    given = (
-        f"labels={tmp_path / 'known.csv'}",
-        "columns=income,started",
-        "missing=drop",
-        "starts=1",
-        "method=slk_means",
-        f"output={output}",
-    )
-    code, seen = call("cluster", *given)
-    assert code == 0, seen.err
-    found = pd.read_csv(output, keep_default_na=False)["cluster"]
-    assert found[3] == ""
-    assert set(found[[0, 1]]) <= {"'=low", "high"}

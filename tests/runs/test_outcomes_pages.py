@@ -1,6 +1,5 @@
 """The pages of the documentation about what came out: written from a record of two runs, linked among themselves."""
 
-import dataclasses
 import importlib
 import posixpath
 import re
@@ -8,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from runs.report.outcomes import Outcomes
 from runs.report.papers import Reader
 from runs.tables.shipped import shipped_results
 
@@ -87,16 +85,3 @@ def test_tables_on_other_images_are_those_of_the_shipped_results(monkeypatch, tr
     assert all(cell.results for cell in table.cells)
     names = [experiment.name for experiment in reader.experiments({})]
     assert {"all_strategies@mini, simpleshot_protonet_conv4_5shot", "entropy_labels"} <= set(names)
-
-
-@pytest.mark.usefixtures("one_table")
-def test_tables_of_similar_names_have_a_place_each(tracker):
-    reader = Reader((), tracker, shipped_results())
-    paper = reader.papers()[0]
-    table = paper.tables[0]
-    named = [dataclasses.replace(table, name=f"thesis/3.2@{name}") for name in ("a b", "a-b", "a" * 90, "a" * 91)]
-    experiments = [dataclasses.replace(table, name=name) for name in ("a b", "a-b", "A-B")]
-    paper = paper._replace(elsewhere={"thesis/3.2": tuple(named)})
-    outcomes = Outcomes([paper], {}, experiments)
-    places = [outcomes.place(table) for table in (*named, *experiments)]
-    assert len(set(map(str.lower, places))) == len(places)

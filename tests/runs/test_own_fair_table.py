@@ -88,19 +88,6 @@ def test_one_weight_is_what_the_rows_come_with(fair, store):
     assert record["rows"].endswith(".csv")
 
 
-@pytest.mark.slow
-def test_combinations_and_shares_that_were_asked_for(fair, store):
-    several = ("n_clusters=2", "columns=income,age", "sensitive=sex,member", *WEIGHTS, "--json")
-    code, seen = fair(*several, "intersectional=true")
-    assert code == 0, seen.err
-    page = text((store.root / json.loads(seen.out)[0]["page"]).read_text())
-    assert "sex / member = Female / 0" in page
-    code, seen = fair("n_clusters=2", "columns=income", "target=[Male: 0.5, Female: 0.5]", *WEIGHTS, "--json")
-    assert code == 0, seen.err
-    page = text((store.root / json.loads(seen.out)[0]["page"]).read_text())
-    assert re.search(r"sex = Female 0 .* 50 %", page)
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [

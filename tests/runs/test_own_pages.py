@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from clustering.datasets.table import Table
 from fairness.datasets.table import Table as FairTable
 from fairness.groups import groups_of
-from runs.own_data.clusters_page import DOTS, Found, clusters_page
+from runs.own_data.clusters_page import Found, clusters_page
 from runs.own_data.fairness_page import FairClusters, fairness_page
-from runs.own_data.page import html_of, number, percent
+from runs.own_data.page import html_of, percent
 from tests.runs.pages import text
 
 BAD = "<script>alert(1)</script>"
@@ -87,40 +87,6 @@ def test_clusters_are_described_as_counting_gives(tmp_path, ages):
         assert words in seen, words
 
 
-def test_what_the_method_was_given_lost_groups_and_unstable_ones(tmp_path, ages):
-    told = {"given": 2, "names": ["<old>"], "requested": 3}
-    other = np.array([0, 1, 0, 1, 0, 1])
-    seen = text(page(clusters(tmp_path, ages, [0, 0, 0, 1, 1, 1], others=[other] * 3, **told)))
-    assert "The method was given the groups of 2 rows." in seen
-    assert "0 (<old>)" in seen
-    assert "3 groups were requested, but 1 of them have no rows" in seen
-    assert "67 % of the rows" in seen
-    seen = text(page(clusters(tmp_path, ages, [0, 0, -1, 1, 1, 1], others=[])))
-    assert "1 rows are in no group" in seen
-    assert "The method was run once" in seen
-
-
-@pytest.mark.parametrize("labels", [[0] * 6, [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 1]])
-def test_unusual_groups(tmp_path, ages, labels):
-    assert f"into {len(set(labels))} groups" in text(page(clusters(tmp_path, ages, labels)))
-
-
-def test_the_picture_of_many_rows_stays_small(tmp_path):
-    generator = np.random.default_rng(0)
-    frame = pd.DataFrame(generator.normal(size=(5000, 3)), columns=list("abc"))
-    shown = page(clusters(tmp_path, frame, generator.integers(0, 9, 5000).tolist()))
-    assert len(shown) < 400_000
-    assert f"{DOTS:,} rows" in shown
-
-
-def test_fair_clusters_are_described_as_counting_gives(tmp_path, people):
-    seen = said(fair(tmp_path, people, APART, MIXED))
-    assert "4 rows are in another cluster than without fairness" in seen
-    assert re.search(r"sex = f 0 100 % 50 % \d+ to \d+ 50 % 1 ", seen)
-    seen = said(fair(tmp_path, people, APART, HALF))  # clusters are called like those with most rows in common
-    assert "2 rows are in another cluster" in seen
-
-
 @settings(max_examples=10)  # each is a file
 @given(
     st.integers(4, 30).flatmap(
@@ -179,7 +145,3 @@ def test_nothing_is_loaded_and_no_cell_is_trusted(tmp_path, ages, people):
 def test_all_and_nothing_are_exact(share):
     assert (percent(share) == "0 %") == (share == 0)
     assert (percent(share) == "100 %") == (share == 1)
-
-
-def test_numbers_are_short():
-    assert [number(v) for v in (0, 52_134.4, 2019.2, -3.14159, 0.00001)] == ["0", "52,134", "2019", "-3.14", "1e-05"]

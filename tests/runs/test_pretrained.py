@@ -3,14 +3,12 @@
 import pytest
 import timm
 import torch
-from timm.data import resolve_data_config
-from torchvision.transforms import v2
 
 from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.stages.lineage import Lineage
-from runs.stages.pipeline import evaluation, features
+from runs.stages.pipeline import evaluation
 
 
 @pytest.fixture(scope="module")
@@ -32,34 +30,6 @@ def arguments(files):
 @pytest.fixture
 def config(arguments):
     return parse(EvaluateConfig, arguments)[0]
-
-
-def identity_of_bank(config):
-    return Lineage.of(config).bank("novel")
-
-
-@pytest.mark.slow
-def test_grey_images_are_shown_in_colour_in_the_networks_own_size(store, tracker, config, files, notes, monkeypatch):
-    monkeypatch.setattr("runs.stages.banks.OF_IMAGENET", ("tiny",))
-    bank = features(config, "novel", store, tracker, progress=notes)
-    assert identity_of_bank(config) != identity_of_bank(config.replace(crop_pct=1.0))
-    network = timm.create_model("test_vit", pretrained=False).eval()
-    network.load_state_dict(torch.load(files["test_vit"], weights_only=True))
-    network.reset_classifier(0)
-    data = resolve_data_config({}, model=network)
-    images = torch.from_numpy(config.benchmark.build().read("novel")[0]).float().expand(-1, 3, -1, -1)
-    assert data["crop_pct"] < 1
-    side = data["input_size"][-1]
-    larger = int(side / data["crop_pct"])
-    images = torch.nn.functional.interpolate(images, (larger, larger), mode="bicubic", antialias=True)
-    images = v2.functional.center_crop(images, [side, side])
-    mean, std = (torch.tensor(data[key])[:, None, None] for key in ("mean", "std"))
-    with torch.inference_mode():
-        want = network((images.clamp(0, 255) / 255 - mean) / std)
-    torch.testing.assert_close(bank.features, want, rtol=1e-3, atol=1e-4)
-    assert bank.provenance["size"] == "3 x 160 x 160"
-    assert "not those of few-shot learning" in notes
-    assert not any("training" in bar for bar in notes.bars)
 
 
 def identities(arguments):

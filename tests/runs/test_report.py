@@ -12,10 +12,9 @@ import pytest
 
 from runs.cache import Store
 from runs.cli import main
-from runs.record.query import read_runs
 from runs.report.site import build_report
 from runs.tables.papers.published import errata, figures
-from runs.track import PARENT, Tracker
+from runs.track import Tracker
 
 RUN = r"http://127\.0\.0\.1:5000/#/runs/[0-9a-f]{32}"  # of the interface that `transduce ui` starts
 SHIPPED = Path(__file__).parents[2] / "reproduction"
@@ -160,27 +159,6 @@ def test_every_number_leads_to_its_run(report, recorded):
         assert any(link.endswith(f"/#/runs/{result.run_id}") for link in page.links)
 
 
-@with_few_tables
-def test_runs_that_failed_or_were_deleted_fill_no_cell(store, tracker, recorded):
-    """A newer run of the same config that failed after it logged its accuracy, and a trial of a tuning."""
-    (row,) = [row for row in read_runs(tracker, "evaluate/") if row.run_id == recorded[0].run_id]
-    own = {key: value for key, value in row.tags.items() if not key.startswith(("mlflow.", "experiment"))}
-    trial = {PARENT: "0" * 32, "key": "f" * 16}
-    for experiment, status, more in (("evaluate/Tiny", "FAILED", {}), ("tune/Tiny", "FINISHED", trial)):
-        tags = {**own, "key": row.tags["key"], **more}
-        run = tracker.start(
-            experiment, row.name, stage="evaluation", key=tags["key"], params=row.params, config="", tags=tags
-        )
-        run.log(metrics={**row.metrics, "accuracy": 0.1234})
-        tracker.client.set_terminated(run.run_id, status)
-    deleted = recorded[-1].run_id
-    tracker.client.delete_run(deleted)
-    pages = check_site(build_report(store, tracker, experiments={"tiny": [result.config for result in recorded]}))
-    assert not [name for name, page in pages.items() if deleted in page.text]
-    assert f"{100 * recorded[0].accuracy:.2f} ±" in pages["experiments/tiny.html"].text
-    assert "12.34" not in pages["experiments/tiny.html"].text
-
-
 @pytest.fixture
 def quick_pages(monkeypatch):
     """A site of one page, where its content does not matter."""
@@ -217,11 +195,3 @@ def test_it_is_opened_in_a_browser(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("BROWSER", str(browser))
     assert main(["report", "--open", f"results={tmp_path / 'results'}"]) == 0
     assert (tmp_path / "asked").read_text() == capsys.readouterr().out
-
-
-def test_a_record_that_is_none(store, tracker, quick_pages):
-    report = build_report(store, tracker)
-    before = report.read_bytes()
-    store.database.write_bytes(b"no database")
-    assert main(["report", f"results={store.root}"]) == 2
-    assert report.read_bytes() == before

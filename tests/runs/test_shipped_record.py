@@ -137,8 +137,3 @@ def test_exported_results_are_those_of_the_runs(tracker, results_of, tmp_path, m
     assert len(said) == len(set(said)), "a claim that the user's runs decide is not said again of the shipped ones"
     with (folder / RESULTS).open(encoding="utf-8") as file:
         assert str(tmp_path) not in file.read()
-
-
-def test_an_empty_record_is_not_exported(tracker: Tracker, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no finished run"):
-        exporting().export(tracker, tmp_path)

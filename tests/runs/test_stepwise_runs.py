@@ -161,6 +161,8 @@ def test_a_method_of_ones_own_is_one_if_it_has_all_that_is_needed(store, tracker
         (["labels=15", "n_clusters=2"], "n_clusters .*3"),
         (["method=kmeans", "links=5"], "KMeans .*pairs"),
         (["coarse=9"], "coarse: .*'9'"),
+        (["points=4", "labels=9", "map_points=10"], "map_points=10: only 3 points"),
+        (["method=kmeans", "map_points=10"], "map_points=10: .*learned features"),
         (["method=entropy", "network=mlp", "links=5"], "links"),
         (["labels=110", "batch_size=120", "min_share=0.1", "max_share=0.34", "steps=2"], None),
     ],

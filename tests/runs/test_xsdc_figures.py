@@ -8,7 +8,7 @@ import pytest
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig, parse
 from runs.figures import curves, learned
-from runs.figures.papers import drawing, entries
+from runs.figures.papers import drawing
 from runs.stages.clustering.stage import clustering, points_of, recorded_clustering
 from runs.stages.clustering.trials import known_labels
 from tests.runs.test_drawn_data import ends
@@ -108,30 +108,9 @@ def test_a_map_is_of_points_of_which_nothing_is_known(store, tracker):
         learned.maps([without])
 
 
-def test_a_map_of_nothing_is_refused_before_the_training(store, tracker, monkeypatch):
-    monkeypatch.setattr("runs.stages.clustering.learning.fit_all", None)
-    few = parse(ClusterConfig, ["dataset=spirals", "arms=3", "points=4", *SMALL[3:], "labels=9", "map_points=10"])
-    with pytest.raises(InputError, match="map_points=10: only 3 points"):
-        clustering(few, store, tracker)
-    with pytest.raises(InputError, match=r"map_points=10: .*learned features"):
-        clustering(parse(ClusterConfig, ["dataset=spirals", "method=kmeans", "map_points=10"]), store, tracker)
-
-
 @pytest.mark.parametrize("name", ["xsdc_mnist", "xsdc_magic"])
 def test_a_table_and_a_figure_of_the_same_have_the_same_runs(name):
     by_labels = [config.result_keys() for config in drawing("xsdc/3").configs("", [], print)]
     table = parse(ClusterConfig, [f"experiment={name}", *(["classifier=nearest"] if name == "xsdc_magic" else [])])
     assert len(table) == 3 * 2 * 3
     assert all(config.result_keys() in by_labels for config in table)
-
-
-@pytest.mark.parametrize("name", [name for name in entries() if name.startswith("xsdc/")])
-def test_every_figure_has_a_small_variant(name):
-    """Digits of scikit-learn: nothing to fetch, and few steps in small batches."""
-    data = "digits_uneven" if name == "xsdc/10" else "digits"
-    configs = drawing(name).configs(data, [], print)
-    assert {config.dataset.name for config in configs} == {data}
-    for config in configs:
-        options = config.method.options
-        assert options.get("steps", 0) <= 60
-        assert options.get("batch_size", 512) <= 512
