@@ -69,33 +69,6 @@ def test_a_dry_run_shows_config_and_plan_and_makes_nothing(results, capsys):
     assert not results.exists()
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("ui port=high", "port integer"),
-        ("ui port=1,2", "port integer"),
-        ("evaluate results=a,b", "results"),
-        ("evaluate beta=-1 strategy=simpleshot", "beta above 0"),
-        ("evaluate transform=zscore", "transform CL2N"),
-        ("evaluate strategy=laplacianshot graph=complete", "graph directed"),
-        ("evaluate shot=0", "shot at least 1"),
-        ("evaluate shot=null", "shot an integer"),
-        ("evaluate way=1", "way at least 2"),
-        ("train samples=0", "samples at least 1"),
-        ("config nothing", "verb train"),
-    ],
-)
-def test_mistakes_end_with_2_and_one_message(line, words, results, capsys):
-    assert main(line.split()) == 2
-    shown = capsys.readouterr()
-    assert not shown.out
-    assert shown.err.startswith("transduce: ")
-    assert len(shown.err.splitlines()) == 1
-    for word in words.split():
-        assert word in shown.err
-    assert not results.exists()
-
-
 @pytest.mark.parametrize("verb", ["evaluate", "compare", "tune", "tasks"])
 def test_tasks_that_the_classes_cannot_give_leave_nothing(verb, results, tiny_arguments, tmp_path, capsys):
     """The images that the verb would make are read, but not written."""
