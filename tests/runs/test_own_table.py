@@ -195,7 +195,7 @@ def test_the_same_rows_come_out_with_fair_clusters_and_a_page(fair, people_fair,
     assert fairness_error(after["cluster"], after["sex"]) < 0.01
     page = (tmp_path / "out.html").read_text()
     assert re.search(r"sex = Female 0 .* 33 %", text(page))
-    assert f"path={people}" in page
+    assert f"path={people_fair}" in page
     assert (tmp_path / "out.html").as_uri() in seen.err
     (tmp_path / "out.html").unlink()
     code, seen = fair(*settings)
@@ -298,7 +298,7 @@ def people_mixed(tmp_path_factory):
 @pytest.fixture
 def call(people_mixed, store, capsys):
     def command(verb, *settings):
-        code = main([verb, "dataset=table", f"path={people}", f"results={store.root}", *settings])
+        code = main([verb, "dataset=table", f"path={people_mixed}", f"results={store.root}", *settings])
         return code, capsys.readouterr()
 
     return command
