@@ -36,7 +36,8 @@ def networks(tmp_path_factory):
 
 @pytest.fixture
 def here(tmp_path, monkeypatch, networks):
-    """Reddish and bluish pictures: 2 and 3 labelled ones, 8 of which 6 are red, in folders called like the classes."""
+    """Reddish and bluish pictures: 2 and 3 labelled ones, 8 of which 6 are red, in folders called like the classes;
+    names of these classes and of another one, and prompts."""
     generator = np.random.default_rng(1)
     monkeypatch.chdir(tmp_path)
     counts = {"support": {"red": 2, "blue": 3}, "query": {"red": 6, "blue": 2}, "new": {".": 3}}
@@ -47,6 +48,8 @@ def here(tmp_path, monkeypatch, networks):
             for i in range(count):
                 pixels = np.array(tints[name]) + generator.integers(-40, 40, (40 + i, 31, 3))
                 Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(tmp_path / part / name / f"{i}, {part}.png")
+    (tmp_path / "names.txt").write_text("red\nblue\ngreen\n")
+    (tmp_path / "prompts.txt").write_text("a photo of a {}.\nthe {}\n")
     (tmp_path / "net.safetensors").symlink_to(networks / "0.safetensors")
     (tmp_path / "other.safetensors").symlink_to(networks / "1.safetensors")
     return tmp_path
@@ -296,23 +299,15 @@ def weights(tmp_path_factory):
 
 
 @pytest.fixture
-def here_names(here):
-    """With class names, of which one has no labelled picture, and prompts."""
-    (here / "names.txt").write_text("red\nblue\ngreen\n")
-    (here / "prompts.txt").write_text("a photo of a {}.\nthe {}\n")
-    return here
-
-
-@pytest.fixture
 def network(weights):
     return "--backbone", f"open_clip:{NAME}", "--pretrained", str(weights)
 
 
-def test_class_names_alone(classify, here_names, network, weights):
+def test_class_names_alone(classify, here, network, weights):
     names = ("--query", "query", "--classes", "red,blue,green", "--strategy", "zero_shot")
     code, seen = classify(*names, *network, "--output", "found.csv", "--json")
     assert code == 0, seen.err
-    said, rows = json.loads(seen.out), rows_of(here_names / "found.csv")
+    said, rows = json.loads(seen.out), rows_of(here / "found.csv")
     assert said["classes"] == ["blue", "green", "red"]
     by_hand = FewShotClassifier("zero_shot", backbone=f"open_clip:{NAME}", weights=str(weights))
     want = by_hand.fit(class_names=["red", "blue", "green"]).predict_proba(unlabelled_pictures("query"))
@@ -320,7 +315,7 @@ def test_class_names_alone(classify, here_names, network, weights):
     np.testing.assert_allclose(found, want, atol=2e-6)
     assert [row["class"] for row in rows] == [said["classes"][k] for k in want.argmax(axis=1)]
     assert said["accuracy"] == np.mean([row["class"] == row["picture"].split("/")[0] for row in rows])
-    page = (here_names / "found.html").read_text()
+    page = (here / "found.html").read_text()
     assert "8 pictures, classified into 3 classes from the class names alone" in text(page)
     assert "prompts itap of a {}." in text(page)
     assert page.count('<img src="data:image/jpeg;base64,') == 8
@@ -340,7 +335,7 @@ def test_one_result_whatever_the_names_are_written_in(classify, network):
         assert changed["key"] != first["key"]
 
 
-def test_labelled_pictures_and_names_and_a_saved_classifier(classify, here_names, network, weights):
+def test_labelled_pictures_and_names_and_a_saved_classifier(classify, here, network, weights):
     names = ("--classes", "names.txt", "--prompts", "prompts.txt")
     given = ("--query", "query", "--support", "support", *names, *network)
     code, seen = classify(*given, "--output", "found.csv", "--save", "mine.safetensors")
@@ -348,12 +343,12 @@ def test_labelled_pictures_and_names_and_a_saved_classifier(classify, here_names
     by_hand = FewShotClassifier(
         backbone=f"open_clip:{NAME}", weights=str(weights), prompts=["a photo of a {}.", "the {}"]
     ).fit("support", class_names=["blue", "green", "red"])
-    found = [row["class"] for row in rows_of(here_names / "found.csv")]
+    found = [row["class"] for row in rows_of(here / "found.csv")]
     assert found == by_hand.predict("query").tolist()
     for name in by_hand.classes_:
         labelled = {"green": 0, "red": 2, "blue": 3}[name]
         assert re.search(rf"{name} +{labelled} +{found.count(name)} ", seen.out)
-    page = text((here_names / "found.html").read_text())
+    page = text((here / "found.html").read_text())
     assert "from the class names and a few labelled pictures" in page
     assert "prompts a photo of a {}. the {}" in page
     code, seen = classify("--classifier", "mine.safetensors", "--query", "query", "--output", "later.csv")
@@ -361,17 +356,17 @@ def test_labelled_pictures_and_names_and_a_saved_classifier(classify, here_names
     assert "independently, by the class names" in seen.err
     loaded = FewShotClassifier.load("mine.safetensors")
     want = loaded.predict(unlabelled_pictures("query"), alone=True)
-    assert [row["class"] for row in rows_of(here_names / "later.csv")] == want.tolist()
+    assert [row["class"] for row in rows_of(here / "later.csv")] == want.tolist()
 
 
-def test_a_taxonomy_and_stated_proportions_are_told(classify, here_names, network):
-    (here_names / "query" / "warm").mkdir()
-    (here_names / "query" / "red").rename(here_names / "query" / "warm" / "red")
+def test_a_taxonomy_and_stated_proportions_are_told(classify, here, network):
+    (here / "query" / "warm").mkdir()
+    (here / "query" / "red").rename(here / "query" / "warm" / "red")
     given = ("--query", "query", "--classes", "warm/red,warm/pink,blue", "--strategy", "zero_shot", *network)
     code, seen = classify(*given, "proportions=[3,0,5]", "--output", "found.csv")
     assert code == 0, seen.err
     assert "proportions that you stated: blue 37.5 %, warm/pink 0 %, warm/red 62.5 %" in seen.err
-    rows = rows_of(here_names / "found.csv")
+    rows = rows_of(here / "found.csv")
     warm = [float(row["p(warm/red)"]) + float(row["p(warm/pink)"]) > float(row["p(blue)"]) for row in rows]
     right = sum(one == row["picture"].startswith("warm") for one, row in zip(warm, rows, strict=True))
     assert f"blue {8 - sum(warm)}, warm {sum(warm)}; {100 * right / 8:.1f} % agree with the folder" in seen.err
@@ -418,16 +413,16 @@ def test_a_strategy_that_does_not_use_the_names_says_so(classify, network):
         ("--query query --classifier x --classes red,blue", "classes= and classifier= are both given"),
     ],
 )
-def test_mistakes_about_names_leave_nothing(here_names, capsys, network, monkeypatch, typed, words):
+def test_mistakes_about_names_leave_nothing(here, capsys, network, monkeypatch, typed, words):
     monkeypatch.setitem(sys.modules, PACKAGE, None)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    (here_names / "empty.txt").write_text("\n")
-    (here_names / "one.txt").write_text("red\n")
-    (here_names / "twice.txt").write_text("red\nblue\nred\n")
-    before = sorted(here_names.rglob("*"))
+    (here / "empty.txt").write_text("\n")
+    (here / "one.txt").write_text("red\n")
+    (here / "twice.txt").write_text("red\nblue\nred\n")
+    before = sorted(here.rglob("*"))
     assert main(["classify", *typed.replace("{}", " ".join(network)).split()]) == 2
     seen = capsys.readouterr()
     assert words in seen.err
     assert not seen.out
     assert len(seen.err.splitlines()) == 1
-    assert sorted(here_names.rglob("*")) == before
+    assert sorted(here.rglob("*")) == before
