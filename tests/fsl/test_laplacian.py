@@ -1,7 +1,8 @@
-"""LaplacianShot, SLK, K-means, K-modes and mixtures against loops, identities between them, and descent."""
+"""LaplacianShot, SLK, K-means, K-modes and mixtures: loops, identities, descent, and what is seen on real features."""
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -10,21 +11,26 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
-from fsl.episodes import Episodes
+from fsl.episodes import Episodes, Strategy
 from fsl.extra import soft_slk
 from fsl.extra.soft_slk import SoftSLK
 from fsl.extra.text_mixture import TextMixture
+from fsl.features.gathering import gathered
+from fsl.samplers.drawn import Balanced, Dirichlet
 from fsl.strategies import slk
 from fsl.strategies.bavardage import BAVARDAGE
 from fsl.strategies.em_dirichlet import EMDirichlet
 from fsl.strategies.laplacianshot import STEPS, LaplacianShot
 from fsl.strategies.lp_plus_plus import LPPlusPlus
 from fsl.strategies.paddle import PADDLE
+from fsl.strategies.pt_map import PTMAP
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.slk import SLKBO, SLKMS, KMeans, KModes, SLKMeans
 from fsl.strategies.stata import StatA
 from fsl.strategies.transclip import TransCLIP
+from fsl.transforms import transform_features
 from tests.fsl.test_class_names import draw as draw_named
 from tests.oracles import constrained_clustering_loops as loops
 from tests.oracles import fewshot_loops as oracle
@@ -317,3 +323,61 @@ def test_it_agrees_as_soft_slk(seed: int, transform: str, way: int, shot: int, *
     for rows, task in zip(found.probabilities, as_arrays(episodes, transform), strict=True):
         expected = soft_slk_loops.soft_slk(*task, way, steps=60, rounds=soft_slk.ROUNDS, **options)  # type: ignore[arg-type]
         torch.testing.assert_close(rows, torch.from_numpy(expected), atol=2e-3, rtol=0)
+
+
+Bank = tuple[Tensor, Tensor, Tensor]
+
+
+@pytest.fixture(scope="module")
+def bank(reference_data: Path) -> Bank:
+    """(12000, 64) features, their labels, and the mean of the base classes."""
+    with np.load(reference_data / "features" / "mini_conv4_svd64.npz") as arrays:
+        features = torch.from_numpy(arrays["q_novel"] * arrays["scale"]).float()
+        labels = torch.from_numpy(arrays["label_novel"].astype(np.int64))
+        return features, labels, torch.from_numpy(arrays["base_mean"])
+
+
+def accuracies(bank: Bank, strategy: Strategy, sampler: Balanced | Dirichlet, tasks: int = 600) -> Tensor:
+    """(tasks,) share of the queries that got their class."""
+    features, labels, mean = bank
+    drawn = sampler.tasks(labels).first(tasks)
+    transformed = transform_features(features, strategy.transform, mean)
+    found = strategy.predict(gathered(transformed, drawn, strategy.transform, mean))
+    return (found.labels == drawn.query_labels).double().mean(1)
+
+
+def above(first: Tensor, second: Tensor) -> bool:
+    """The mean difference of paired tasks is above 0, 95 % interval."""
+    difference = first - second
+    return bool(difference.mean() > 1.96 * difference.std() / len(difference) ** 0.5)
+
+
+def test_rectification_and_the_laplacian_help(bank: Bank) -> None:
+    """Thesis table 4.4, 1-shot: each alone, and both together more than each."""
+    plain, graph, rectified, both = (
+        accuracies(bank, LaplacianShot(weight=weight, rectify=rectify, shift=rectify), Balanced(shot=1))
+        for rectify in (False, True)
+        for weight in (0.0, 0.7)
+    )
+    torch.testing.assert_close(plain, accuracies(bank, SimpleShot(), Balanced(shot=1)), atol=0.02, rtol=0)
+    assert above(graph, plain)
+    assert above(rectified, graph)
+    assert above(both, rectified)
+
+
+@pytest.mark.slow
+def test_transport_to_balanced_classes_is_best_where_they_are_and_worst_where_not(bank: Bank) -> None:
+    """PT-MAP against LaplacianShot; the features may be negative, so that they get unit length instead of a power."""
+    transport, graph = PTMAP(transform="L2N"), LaplacianShot()
+    for sampler, better, worse in ((Balanced(shot=1), transport, graph), (Dirichlet(shot=1), graph, transport)):
+        assert above(accuracies(bank, better, sampler), accuracies(bank, worse, sampler))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shot", [1, 5])
+def test_a_mixture_that_learns_the_proportions_leads_where_they_differ(bank: Bank, shot: int) -> None:
+    """BAVARDAGE on queries of Dirichlet proportions, of one shot and of five."""
+    sampler = Dirichlet(shot=shot)
+    mixture = accuracies(bank, BAVARDAGE(), sampler)
+    for other in (SimpleShot(), KMeans(), LaplacianShot(), PTMAP(transform="L2N")):
+        assert above(mixture, accuracies(bank, other, sampler)), other
