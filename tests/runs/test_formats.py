@@ -120,6 +120,13 @@ def test_what_was_found_has_the_digits_of_the_print(value, decimals):
     assert len(found.partition(".")[2]) == decimals
 
 
+def test_numbers_are_in_the_unit_of_their_column():
+    results = (SeedResult(0, 0.7149, 0.0123, 100),)
+    assert layout.measured(cell(results=results, unit="%")) == "71.49 ± 1.23"
+    assert layout.measured(cell(results=results, unit="s")) == "0.7149 ± 0.0123"
+    assert layout.measured(cell()) == "not run"
+
+
 @given(st.floats(-1, 1).filter(lambda value: abs(value) > 1e-9), st.integers(0, 3))
 def test_a_difference_that_counts_is_not_shown_as_none(difference, decimals):
     for status in ("above", "reproduced"):
