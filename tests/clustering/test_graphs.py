@@ -102,6 +102,12 @@ def test_small_worlds_report_the_recall_that_they_have_and_do_not_depend_on_thre
         torch.set_num_threads(before)
 
 
+def test_more_arcs_than_indices_can_name_are_refused_before_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_ARCS", 1000)
+    with pytest.raises(InputError, match=r"400 points .*4,000 arcs.*k=1"):
+        neighbours(draw(), 5)
+
+
 @settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 10_000),

@@ -1,5 +1,6 @@
 """FairNcut and moves of points: terms by finite differences and loops, descent at any weight, bad input."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -186,3 +187,15 @@ def test_prices_lead_back_to_nearly_all_labels(seed, exponent):
     excess = paid[np.arange(60), moves.labels] - paid.min(axis=1)
     assert excess.sum() <= 0.1 * of.unit
     np.testing.assert_array_equal(of.assigned(moves.prototypes, prices), paid.argmin(axis=1))
+
+
+def test_memory_does_not_grow_with_the_square_of_the_combinations_of_groups():
+    drawn = np.random.default_rng(0)
+    features = {name: drawn.integers(0, 7, 3000) for name in "abcd"}
+    of = Problem(drawn.normal(size=(3000, 2)), groups_of(features, 3000), 10, "kmeans")
+    assert len(of.groups.membership) > 1500
+    moves = Moves(of, drawn.integers(0, 10, 3000))
+    tracemalloc.start()
+    moves.descend(of.unit, 1, 0.0)
+    assert tracemalloc.get_traced_memory()[1] < 60 * 2**20
+    tracemalloc.stop()

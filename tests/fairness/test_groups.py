@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
-from fairness.datasets.table import Table
+from fairness.datasets.table import NOT_GIVEN, Table
 from fairness.groups import groups_of
 
 
@@ -108,6 +108,26 @@ def table(tmp_path):
         return Table(path=str(path), **{"sensitive": ("sex",), **fields})
 
     return build
+
+
+def test_rows_are_clustered_by_numbers_and_fair_about_the_others(table):
+    found = table().read()
+    assert found.columns == ("age", "income")
+    assert found.values.mean(axis=0) == pytest.approx(0)
+    assert found.values.std(axis=0) == pytest.approx(1)
+    assert {name: values.tolist() for name, values in found.sensitive.items()} == {"sex": ["f", "m", "m", "f"]}
+    assert table(scale=None).read().values[:, 0].tolist() == [20, 30, 40, 50]
+
+
+def test_rows_without_a_value(table):
+    text = "a,sex,n\n1,f,1\n2,,2\n3, m ,\n4,?,1\n5,none,2\n"
+    with pytest.raises(InputError, match=r"'sex' .*row 2; 2 of 5 rows .*missing_sensitive=own_group"):
+        table(text).read()
+    sex, n = table(text, sensitive=("sex", "n"), missing_sensitive="own_group").attributes().values()
+    assert tuple(sex.categories) == ("f", "m", "none", NOT_GIVEN)
+    assert sex.tolist() == ["f", NOT_GIVEN, "m", NOT_GIVEN, "none"]
+    assert tuple(n.categories) == ("1", "2", NOT_GIVEN)
+    assert n.tolist() == ["1", "2", NOT_GIVEN, "1", "2"]
 
 
 def test_a_sensitive_column_is_clustered_by_where_it_is_named(table):

@@ -327,6 +327,15 @@ def test_the_vectors_are_those_of_the_dense_form(seed, J, K, N):
         np.testing.assert_allclose(ours @ ours.T, dense @ dense.T, atol=1e-4)
 
 
+def test_components_that_can_be_joined_in_many_fair_ways_are_warned_of():
+    """Four pairs of points of either group, all apart."""
+    W = np.kron(np.eye(4), np.ones((2, 2)) - np.eye(2))
+    X = np.random.default_rng(0).normal(size=(8, 2))
+    with pytest.warns(UserWarning, match="components"):
+        model = Kleindessner(2, random_state=0).fit(X, sensitive_features=[0, 1] * 4, graph=csr_array(W))
+    assert (model.objective_, model.fairness_error_) == (0, 0)
+
+
 def test_points_without_arcs_are_labelled_as_the_nearest_with_some():
     X = np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0], [10.4]])
     W = np.zeros((7, 7))

@@ -159,6 +159,22 @@ def test_a_benchmark_that_breaks_its_description_is_named(tmp_path, monkeypatch,
     assert not list(tmp_path.glob("*/*.json"))
 
 
+class Vanishing:
+    """Pictures of a file that is gone when they are asked for."""
+
+    shape = IMAGES.shape
+
+    def __getitem__(self, part):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", "/data/3.png")
+
+
+def test_a_file_that_vanishes_while_images_are_decoded_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(Stripes, "read", lambda self, split: Decoded(Vanishing(), LABELS, ("a", "b", "c")))
+    with pytest.raises(InputError, match=r"benchmark stripes: .*base: /data/3\.png: No such file"):
+        open_images(Stripes(), "base", tmp_path)
+    assert not list(tmp_path.glob("*/*.json"))
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
+from fsl.strategies import nearest
 from fsl.strategies.baseline import Baseline, BaselinePlusPlus
 from fsl.strategies.bd_cspn import BDCSPN
 from fsl.strategies.label_propagation import LabelPropagation
@@ -66,6 +67,15 @@ def test_it_agrees_with_loops(kind: Any, limit: int, data: st.DataObject, seed: 
         found = with_constants(kind, transform=transform, **fields).predict(episodes).probabilities
     for rows, task in zip(found, as_arrays(episodes, transform), strict=True):
         torch.testing.assert_close(rows, torch.from_numpy(loops(*task, **fields)), atol=1e-5, rtol=0)
+
+
+def test_many_points_are_compared_a_few_queries_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    episodes = draw(1, queries=40)
+    strategies = (Nearest(), MatchingNet(transform="UN"))
+    expected = [strategy.predict(episodes).probabilities for strategy in strategies]
+    monkeypatch.setattr(nearest, "_AT_ONCE", 200)
+    for strategy, before in zip(strategies, expected, strict=True):
+        torch.testing.assert_close(strategy.predict(episodes).probabilities, before)
 
 
 def test_a_class_that_attracts_no_point_keeps_its_mean() -> None:
@@ -155,6 +165,15 @@ def test_it_agrees_with_torch(
         )
         torch.testing.assert_close(found.probabilities[i], torch.from_numpy(expected))
         assert found.iterations[i] == steps
+
+
+@both
+def test_too_large_a_support_is_refused(
+    kind: type[Baseline] | type[BaselinePlusPlus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fsl.strategies.shared.linear_heads.LARGEST_SUPPORT", 5)
+    with pytest.raises(InputError, match=r"6; .*fewer shots"):
+        kind().predict(draw(1))
 
 
 NAMES: tuple[Transform, ...] = ("UN", "L2N", "CL2N", "PT")

@@ -17,7 +17,7 @@ from runs.cli import main
 from runs.config.configs import ClusterConfig, EvaluateConfig, parse
 from runs.stages.clustering.results import Trials
 from runs.stages.clustering.stage import clustering
-from runs.stages.fair.results import TradeOff
+from runs.stages.fair.results import PATH, TradeOff
 from runs.stages.fair.stage import fair_clustering
 from runs.tables.cell import Cell, SeedResult
 from runs.tables.claims import CLAIMS, findings_of
@@ -473,3 +473,13 @@ def test_a_weight_that_loses_a_cluster_supports_no_claim():
     assert rival.fairest is None
     about = "at the error of backurs fair_kmedian has no larger an objective"
     assert judged({"fair_kmedian": made_up(), "backurs": rival})[about].status == "not run"
+
+
+def test_a_path_that_is_gone_fills_no_cell(filled_fair, store, tracker, notes):
+    run_id = filled_fair["fair_kmedian"].run_id
+    (path,) = [path for path in store.root.rglob(PATH) if run_id in str(path)]
+    path.write_bytes(b"half a file")
+    table = look_up(table_of_fair(SETTINGS), tracker)
+    assert not cells_of(table, ROW, "Ours")["objective"].results
+    assert cells_of(table, ROW, "Backurs et. al.")["objective"].results
+    assert "no cell is filled" in notes

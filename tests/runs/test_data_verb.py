@@ -10,7 +10,9 @@ import pytest
 import torch
 from PIL import Image
 
+from clustering.datasets.folder import Folder as Points
 from clustering.files import pictures as picture_files
+from clustering.files.pictures import open_picture
 from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.plugins import dotted
@@ -214,6 +216,15 @@ def no_heif(monkeypatch):
     picture_files.read_heif.cache_clear()
     yield
     picture_files.read_heif.cache_clear()
+
+
+def test_pictures_of_telephones_are_named(no_heif, tmp_path):
+    for name in ("a.heic", "b.HEIF", "c.heic"):
+        (tmp_path / name).write_bytes(b"\0\0\0\x18ftypheic" + bytes(40))
+    with pytest.raises(InputError, match=r"a\.heic.*transduce\[heif\]"):
+        Points(root=str(tmp_path)).read()
+    with pytest.raises(InputError, match=r"x\.heic.*transduce\[heif\]"):
+        open_picture(b"\0\0\0\x18ftypheic", "x.heic", least=8, upright=True)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The papers' figures: drawn from the record with its numbers, logged once, told apart in print, and shipped."""
 
+import dataclasses
 import io
 import json
 import shutil
@@ -126,6 +127,16 @@ def test_accuracy_against_the_weight_is_drawn_as_the_runs_say(made, read):
         assert set(axes.get_lines()[-1].get_xdata()) == {tuning.tuned.values["weight"]}
     for words in ("30 of validation classes", "40 of novel classes", "95 % intervals over tasks"):
         assert words in caption
+
+
+def test_plots_that_were_not_run_stay_empty_and_the_others_are_named(read):
+    drawing, (one, five) = read
+    found = [dataclasses.replace(five, config=five.config.replace(seed=1)), one]
+    drawn = drawing.drawn(found)[0].axes
+    assert [axes.get_ylabel() for axes in drawn] == ["1-shot accuracy (%)", "", "", "5-shot accuracy (%)"]
+    assert [axes.get_title() for axes in drawn] == ["conv4, seed 0", "conv4, seed 1", "", ""]
+    assert [axes.axison for axes in drawn] == [True, False, False, True]
+    assert [axes.get_xlabel() for axes in drawn] == ["weight λ", "", "", "weight λ"]
 
 
 def test_the_template_draws_results(recorded):

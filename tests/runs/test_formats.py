@@ -108,6 +108,18 @@ def test_records_are_the_cells(name):
         assert line["verdict"] == (cell.verdict or "")
 
 
+def test_on_another_benchmark_nothing_is_held_against_the_print():
+    for share in (0.0, 0.7):
+        table = filled("thesis/4.4@glyphs", share)
+        for text in (FILES["md"](table), FILES["html"](table)):
+            assert share or not re.search(r"\d\d\.\d\d", text)
+            assert "corrected" not in text
+            assert "other protocol" in text if share else "not run" in text
+        for record in formats.records(table):
+            assert record["published"] is record["difference"] is None
+            assert record["verdict"] in ("other protocol", "not run")
+
+
 def cell(**fields):
     return Cell(row="a", column="b", **fields)
 

@@ -9,6 +9,7 @@ import pytest
 import timm
 import torch
 from safetensors.torch import save_file
+from timm.data import resolve_data_config
 from torch import nn
 from torchvision.transforms import v2
 
@@ -22,12 +23,14 @@ from fsl.samplers.drawn import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.weights.checkpoints import load_backbone, save_backbone
 from runs.cli import main
-from runs.config.configs import EvaluateConfig, parse
+from runs.config.configs import EvaluateConfig, TuneConfig, parse
+from runs.plan import plan
 from runs.record.query import read_runs
+from runs.stages import given_features
 from runs.stages.banks import pictures
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Lineages, evaluate_name
-from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features
+from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features, tune
 from runs.stages.stage import Workspace
 
 TASKS = ["tasks=30", "query=5", "shot=1", "device=cpu"]
@@ -98,6 +101,24 @@ def test_a_run_is_known_by_the_features_not_by_their_file(files):
     assert identity("features=another.plk") != known
 
 
+def test_tuning_looks_at_validation_and_base_features_and_never_at_novel_ones(files, store, tracker, monkeypatch):
+    read, load = [], given_features._read.__wrapped__
+    monkeypatch.setattr(
+        given_features, "_read", lambda file, split, *more: read.append(split) or load(file, split, *more)
+    )
+    settings = ["features=novel_features.plk,val_features.plk,base_features.plk", "strategy=laplacianshot", "query=5"]
+    (files / "short.yaml").write_text("tasks: 30\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n")
+    (config,) = parse(TuneConfig, [*settings, "shot=1", "tuning=short.yaml", "device=cpu"])
+    chosen = tune(config, store, tracker).tuned.values
+    assert set(read) == {"base", "validation"}
+    (result,) = evaluation(
+        parse(EvaluateConfig, [*settings, *TASKS[:1], *TASKS[2:], f"weight={chosen['weight']}"]), store, tracker
+    )
+    assert result.config.strategy.options["weight"] == chosen["weight"]
+    (asked,) = parse(EvaluateConfig, [*settings, "shot=1", "tasks=30", "tuning=short.yaml", "device=cpu"])
+    assert [step.stage for step in plan([asked], store).steps] == ["tuning", "evaluation"]
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -141,6 +162,41 @@ def weights(tmp_path_factory):
 def arguments(weights):
     kept = ["benchmark=tiny_plugins:Tiny", "noise=30.0", "query=5", "tasks=40", "device=cpu", "strategy=simpleshot"]
     return [*kept, f"checkpoint={weights}"]
+
+
+@pytest.fixture
+def config_pretrained(arguments_pretrained):
+    return parse(EvaluateConfig, arguments_pretrained)[0]
+
+
+def identity_of_bank(config):
+    return Lineage.of(config).bank("novel")
+
+
+@pytest.mark.slow
+def test_grey_images_are_shown_in_colour_in_the_networks_own_size(
+    store, tracker, config_pretrained, files_pretrained, notes, monkeypatch
+):
+    monkeypatch.setattr("runs.stages.banks.OF_IMAGENET", ("tiny",))
+    bank = features(config_pretrained, "novel", store, tracker, progress=notes)
+    assert identity_of_bank(config_pretrained) != identity_of_bank(config_pretrained.replace(crop_pct=1.0))
+    network = timm.create_model("test_vit", pretrained=False).eval()
+    network.load_state_dict(torch.load(files_pretrained["test_vit"], weights_only=True))
+    network.reset_classifier(0)
+    data = resolve_data_config({}, model=network)
+    images = torch.from_numpy(config_pretrained.benchmark.build().read("novel")[0]).float().expand(-1, 3, -1, -1)
+    assert data["crop_pct"] < 1
+    side = data["input_size"][-1]
+    larger = int(side / data["crop_pct"])
+    images = torch.nn.functional.interpolate(images, (larger, larger), mode="bicubic", antialias=True)
+    images = v2.functional.center_crop(images, [side, side])
+    mean, std = (torch.tensor(data[key])[:, None, None] for key in ("mean", "std"))
+    with torch.inference_mode():
+        want = network((images.clamp(0, 255) / 255 - mean) / std)
+    torch.testing.assert_close(bank.features, want, rtol=1e-3, atol=1e-4)
+    assert bank.provenance["size"] == "3 x 160 x 160"
+    assert "not those of few-shot learning" in notes
+    assert not any("training" in bar for bar in notes.bars)
 
 
 @pytest.fixture

@@ -170,6 +170,17 @@ def test_a_changed_table_is_refused_and_changed_pictures_are_reported(tmp_path):
     assert reopened(session).answers["id-59"].label == class_of("id-59")
 
 
+def test_batches_until_the_pile_is_labelled(tmp_path):
+    session = opened(tmp_path)
+    seen = []
+    session.step()
+    while session.batch and views.state(session)["labelled"] != 60:
+        seen += session.batch
+        label_batches(session, 1)
+    assert sorted(seen) == sorted(session.pile.ids)
+    assert session.problem is None
+
+
 def test_answers_of_the_audit_are_not_used_to_fit(tmp_path):
     session = opened(tmp_path)
     while not (session.snapshot().audit & session.snapshot().answered).any():

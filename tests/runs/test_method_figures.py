@@ -15,6 +15,7 @@ from runs.figures import clusterings, curves, fair, formulas, learned
 from runs.figures.clusterings import chosen_labels, cluster_pictures, matched, partitions_figure
 from runs.figures.formulas import FIRST
 from runs.figures.papers import drawing
+from runs.figures.titles import method_titles
 from runs.stages.clustering.stage import clustering, points_of, recorded_clustering
 from runs.stages.clustering.trials import known_labels
 from runs.stages.fair.stage import fair_clustering
@@ -159,6 +160,18 @@ def test_partitions_are_those_of_the_runs(drawn):
     assert "90 points" in caption
 
 
+def test_points_of_more_dimensions_are_drawn_in_their_plane():
+    values = np.random.default_rng(0).normal(size=(20, 5))
+    figure = partitions_figure(values, [("all", np.zeros(20, dtype=int))], None)
+    assert figure.axes[0].collections[0].get_offsets().shape == (20, 2)
+
+
+def test_titles_say_what_differs():
+    configs = parse(ClusterConfig, ["method=slk_means,slk_byproduct_as_published", "weight=0.5,1"])
+    assert method_titles(configs)[:2] == ["SLK-Means, weight=0.5", "SLK-Means, weight=1.0"]
+    assert method_titles(configs[2:], leave_out=["weight"]) == ["SLK-BO as published"] * 2
+
+
 def test_no_two_of_many_clusters_look_alike():
     labels = np.repeat(np.arange(17), 3)
     values = np.random.default_rng(0).normal(size=(51, 2))
@@ -224,6 +237,31 @@ def test_accuracy_by_wrong_labels_is_that_of_the_runs(store, tracker):
     assert "over 2 seeds." in caption
     assert "reverse over cross-entropy: " in caption
     assert caption.count(" at 60 (") == 2
+
+
+@pytest.mark.slow
+def test_loss_and_accuracy_by_epochs_are_those_of_the_starts(store, tracker):
+    given = ["method=entropy,miadm", "pseudo_labels=batch,epoch", "max_iter=3,9", "batch_size=30", "starts=2"]
+    results = clustering(parse(ClusterConfig, [*SPIRALS[:3], "selection=null", *given]), store, tracker)
+    figure, caption = drawing("entropy/12").drawn(results)
+    panels = [(axes.get_title(), lines_of(axes)) for axes in figure.axes]
+    methods = [title for title, _ in panels[:2]]
+    losses, accuracies = (
+        dict(zip(methods, [lines for _, lines in row], strict=True)) for row in (panels[:2], panels[2:])
+    )
+    for result in results:
+        options, trials = result.config.method.options, result.trials
+        name = {"entropy": "entropy clustering", "miadm": "MIADM"}[
+            result.config.method.name.replace("softmax", "miadm")
+        ]
+        line = "for each batch" if options["pseudo_labels"] == "batch" else "once an epoch"
+        at = [1, 3].index(options["max_iter"] / 3)
+        assert losses[name][line][0] == [1, 3], "90 points in batches of 30"
+        assert losses[name][line][1][at] == pytest.approx(trials.objective.mean())
+        assert accuracies[name][line][1][at] == pytest.approx(100 * trials.scores["acc_hungarian"].mean())
+    assert "over 2 starts." in caption
+    for method in methods:
+        assert f"once an epoch over for each batch ({method}): " in caption
 
 
 def test_the_shares_of_neighbours_in_one_cluster_are_those_of_the_runs(store, tracker):
@@ -377,6 +415,16 @@ def test_both_directions_of_divergence_and_cross_entropy() -> None:
             for (name, values), kl, h in zip(cross_entropy[2 * j : 2 * j + 2], both, own, strict=True):
                 assert name.endswith(f"y = {pair}")
                 assert values[i] == pytest.approx(kl + h)
+
+
+def test_the_lines_are_the_values() -> None:
+    plots = formulas.divergences()
+    figure, _ = formulas.curves(None, of="divergences")
+    for axes, (title, lines) in zip(figure.axes, plots.items(), strict=True):
+        assert axes.get_title() == title
+        for line, (name, values) in zip(axes.lines, lines.items(), strict=True):
+            assert line.get_label() == name
+            np.testing.assert_array_equal(line.get_ydata(), values)
 
 
 @pytest.mark.parametrize("order", formulas.SIMPLEX_ORDERS)

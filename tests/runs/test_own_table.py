@@ -21,7 +21,7 @@ from fairness.metrics import fairness_error
 from runs.cli import main
 from runs.own_data.clusters_page import Found, clusters_page
 from runs.own_data.fairness_page import FairClusters, fairness_page
-from runs.own_data.page import html_of, percent
+from runs.own_data.page import html_of, number, percent
 from tests.runs.pages import text
 
 
@@ -325,16 +325,34 @@ def test_clusters_from_file_to_page(call, people_mixed, tmp_path):
         assert words in page, words
 
 
+def test_labels_of_rows_go_with_the_rows_that_are_left(call, people_mixed, tmp_path):
+    (tmp_path / "known.csv").write_text("row,label\n1,=low\n2,high\n4,high\n")  # row 4 has no income
+    output = tmp_path / "o.csv"
+    given = (
+        f"labels={tmp_path / 'known.csv'}",
+        "columns=income,started",
+        "missing=drop",
+        "starts=1",
+        "method=slk_means",
+        f"output={output}",
+    )
+    code, seen = call("cluster", *given)
+    assert code == 0, seen.err
+    found = pd.read_csv(output, keep_default_na=False)["cluster"]
+    assert found[3] == ""
+    assert set(found[[0, 1]]) <= {"'=low", "high"}
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Sixty pictures: noise in red, green or blue."""
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
     Path("pictures").mkdir()
-    for number in range(60):
+    for place in range(60):
         pixels = random.integers(0, 60, (24, 24, 3))
-        pixels[:, :, number % 3] += 180
-        Image.fromarray(pixels.astype(np.uint8)).save(f"pictures/{number:02}.png")
+        pixels[:, :, place % 3] += 180
+        Image.fromarray(pixels.astype(np.uint8)).save(f"pictures/{place:02}.png")
     return ["dataset=folder", "root=pictures", "starts=1", "selection=null"]
 
 
@@ -451,6 +469,33 @@ def test_clusters_are_described_as_counting_gives(tmp_path, ages):
         "columns not used: who (text that differs in every row, such as names)",
     ):
         assert words in seen, words
+
+
+def test_what_the_method_was_given_lost_groups_and_unstable_ones(tmp_path, ages):
+    told = {"given": 2, "names": ["<old>"], "requested": 3}
+    other = np.array([0, 1, 0, 1, 0, 1])
+    seen = text(page(clusters_pages(tmp_path, ages, [0, 0, 0, 1, 1, 1], others=[other] * 3, **told)))
+    assert "The method was given the groups of 2 rows." in seen
+    assert "0 (<old>)" in seen
+    assert "3 groups were requested, but 1 of them have no rows" in seen
+    assert "67 % of the rows" in seen
+    seen = text(page(clusters_pages(tmp_path, ages, [0, 0, -1, 1, 1, 1], others=[])))
+    assert "1 rows are in no group" in seen
+    assert "The method was run once" in seen
+
+
+def test_fair_clusters_are_described_as_counting_gives(tmp_path, people_pages):
+    seen = said(fair_pages(tmp_path, people_pages, APART, MIXED))
+    assert "4 rows are in another cluster than without fairness" in seen
+    assert re.search(r"sex = f 0 100 % 50 % \d+ to \d+ 50 % 1 ", seen)
+    seen = said(
+        fair_pages(tmp_path, people_pages, APART, HALF)
+    )  # clusters are called like those with most rows in common
+    assert "2 rows are in another cluster" in seen
+
+
+def test_numbers_are_short():
+    assert [number(v) for v in (0, 52_134.4, 2019.2, -3.14159, 0.00001)] == ["0", "52,134", "2019", "-3.14", "1e-05"]
 
 
 @settings(max_examples=10)  # each is a file

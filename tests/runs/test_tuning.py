@@ -8,12 +8,12 @@ import pytest
 import tiny_plugins
 
 from clustering.foundation.errors import InputError
-from fsl.benchmarks.closed_splits import check_open
+from fsl.benchmarks.closed_splits import ClosedSplitError, check_open
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
 from runs.config.groups import names
 from runs.config.overrides import Grid
-from runs.config.tuning_protocol import steps_of
+from runs.config.tuning_protocol import TuningStep, steps_of
 from runs.stages import tuning
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation, tune
@@ -167,6 +167,14 @@ def test_a_tuning_never_opens_novel_classes(trained, tracker, config, monkeypatc
     lineage = Lineage.of(config)
     banks = {path.name for path in trained.cache("features").iterdir()}
     assert banks == {lineage.bank(split) for split in ("base", "validation")}
+
+
+def test_a_tuning_that_asks_for_novel_classes_raises(trained, tracker, config, monkeypatch):
+    grid = config.strategy.grids["weight"]
+    monkeypatch.setattr(tuning, "steps_of", lambda *_: (TuningStep("novel", 30, {"weight": grid}, {}),))
+    with pytest.raises(ClosedSplitError):
+        tune(config, trained, tracker)
+    assert runs_of(tracker, "tune/Tiny") == []
 
 
 def test_tasks_that_a_split_cannot_give_are_known_before_anything_is_trained(store, tracker, typed):
