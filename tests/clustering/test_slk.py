@@ -1,7 +1,8 @@
-"""SLK: scikit-learn's contract, the invariants of its objective, a tiny exhaustive search, and input that cannot be."""
+"""SLK: its invariants, a tiny exhaustive search, the public code label by label, starts that race, joined clusters."""
 
 import itertools
 import warnings
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,26 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.preprocessing import normalize
 
-from clustering import SLK
+import clustering.slk.race
+from clustering import SLK, PublishedSLK
 from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream
 from clustering.graphs.neighbours import neighbours
+from clustering.graphs.sparse_graph import SparseGraph
+from clustering.metrics import accuracy
+from clustering.optimiser.alternation import Sweeps
+from clustering.optimiser.prototypes import Means, Modes
+from clustering.optimiser.rows import Rows
+from clustering.seeding import plus_plus, prototypes_about, prototypes_of
+from clustering.slk.fit import Ends, Problem
+from clustering.slk.race import race
+from clustering.slk.split_merge import changes, split_and_merged
+from tests.oracles import published_slk_loops
 from tests.oracles.sweeps import largest_rise, recorded_sweeps
 
+pytestmark = pytest.mark.filterwarnings("ignore:assignments are nearly uniform")
 RULES = ("mean", "mean_shift", "byproduct")
 
 
@@ -99,17 +114,6 @@ def test_objectives_against_sums_over_pairs(rule: Any) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_separate_blobs_are_found(rule: Any) -> None:
-    X, y = blobs()
-    for start in ({}, {"n_init": 1}, {"n_init": "auto", "init": "random"}):
-        model = SLK(3, prototypes=rule, weight=0.5, random_state=1, **start)
-        labels = model.fit_predict(X)
-        assert len(set(zip(labels, y, strict=True))) == 3
-        for by in ("graph", "prototypes"):
-            np.testing.assert_array_equal(model.predict(X, by=by), labels)
-
-
-@pytest.mark.parametrize("rule", RULES)
 def test_order_of_points_and_names_of_clusters_do_not_matter(rule: Any) -> None:
     X = np.random.default_rng(0).normal(size=(60, 3))
     init = X[[3, 17, 40]]
@@ -122,15 +126,6 @@ def test_order_of_points_and_names_of_clusters_do_not_matter(rule: Any) -> None:
     Q = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
     turned = SLK(3, init=init @ Q + 5, **options).fit(X @ Q + 5)
     np.testing.assert_array_equal(first.labels_, turned.labels_)
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_known_labels_are_kept_and_name_the_clusters(rule: Any) -> None:
-    X, y = blobs(seed=4)
-    known = np.where(np.arange(len(y)) % 10 == 0, (y + 1) % 3, -1)
-    model = SLK(3, prototypes=rule, weight=0.5, random_state=0).fit(X, partial_labels=known)
-    np.testing.assert_array_equal(model.assignments_[known >= 0], np.eye(3)[known[known >= 0]])
-    np.testing.assert_array_equal(model.labels_, (y + 1) % 3)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -254,3 +249,173 @@ def test_neither_the_unit_nor_the_format_of_the_data_matters(rule: Any) -> None:
     np.testing.assert_allclose(
         model.transform(X), np.linalg.norm(X[:, None] - model.cluster_centers_, axis=2), atol=1e-9
     )
+
+
+PRESETS = {"slk2018-ms": "mean_shift", "slk2018-bo": "byproduct", "journal-means": "mean"}
+
+
+def agree(preset: str, X: Any, seeds: Any, weight: float) -> PublishedSLK:
+    model = SLK.preset(preset, n_clusters=len(seeds), weight=weight, init=seeds).fit(X)
+    graph = model.graph_
+    arcs = graph.weights.double().numpy(), graph.columns.numpy(), graph.pointers.numpy()
+    W = sparse.csr_matrix(arcs, shape=(len(X), len(X))).toarray()
+    labels, prototypes = published_slk_loops.slk(PRESETS[preset], X, W, seeds, 2 * weight, model.bandwidth_**2)
+    np.testing.assert_array_equal(model.labels_, labels)
+    np.testing.assert_allclose(model.cluster_centers_, prototypes, atol=1e-9)
+    return model
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@settings(max_examples=8)
+@given(seed=st.integers(0, 2**16), weight=st.just(0.0) | st.floats(0.01, 2.0), clusters=st.integers(1, 6))
+def test_labels_and_prototypes_are_those_of_the_public_code(
+    preset: str, seed: int, weight: float, clusters: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = normalize(rng.normal(size=(60, 4)) + 2 * np.eye(4)[rng.integers(0, 4, 60)])
+    agree(preset, X, X[rng.choice(60, clusters, replace=False)], weight)
+
+
+@pytest.mark.parametrize(("preset", "updates"), [("slk2018-ms", 1), ("slk2018-bo", 1), ("journal-means", 3)])
+def test_an_update_that_empties_a_cluster_is_taken_back_and_is_the_last(preset: str, updates: int) -> None:
+    rng = np.random.default_rng(8)
+    X = normalize(rng.normal(size=(60, 4)) + 2 * np.eye(4)[rng.integers(0, 4, 60)])
+    model = agree(preset, X, X[:6], 1.0)
+    assert not model.converged_
+    assert model.n_iter_ == updates
+    assert len(np.unique(model.labels_)) == 6
+
+
+WEIGHT = 0.3
+
+
+def problem(starts: int = 9) -> tuple[Rows, SparseGraph, torch.Tensor]:
+    """Points in five groups, and seeds of which many begin with two in one."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(100, 3, generator=generator, dtype=torch.float64) + 6 * torch.eye(5, 3)[torch.arange(100) % 5]
+    rows = Rows.of(x)
+    near = rows.squared_distances(rows.at(torch.arange(100))[None])[0].fill_diagonal_(torch.inf).topk(4, largest=False)
+    graph = SparseGraph.of_arcs(near.indices[None], torch.ones(1, 100, 4, dtype=torch.float64))
+    return rows, graph, rows.at(plus_plus(rows, 5, [stream(3, "race", i) for i in range(starts)]))
+
+
+def solved(rows: Rows, graph: SparseGraph, select: Any) -> Problem:
+    return Problem(SLK(5, prototypes="mean", weight=WEIGHT, select=select), rows, graph, 0.25)
+
+
+@pytest.mark.parametrize("select", ["energy", "information"])
+def test_the_best_of_all_goes_on_where_none_is_left_behind(select: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustering.slk.race, "_KEPT", 1.0)
+    rows, graph, seeds = problem()
+    whole = solved(rows, graph, select)
+    prototypes, energies = race(whole, seeds)
+    W = sparse.csr_array((graph.weights.numpy(), graph.columns.numpy(), graph.pointers.numpy())).toarray()
+    criteria = []
+    for start in seeds:
+        rule = Means(rows)  # as SLK's at variance 0.25
+        found = whole.run(rule, prototypes_about(start[None], rows, rule), Sweeps())
+        S, labels = found.assignments[0].numpy(), found.labels[0].numpy()
+        cost = ((rows.at(torch.arange(100)).numpy()[:, None] - found.coefficients[0].numpy()) ** 2).sum(axis=2)
+        if select == "energy":
+            cut = W[labels[:, None] != labels].sum()
+            criteria.append(cost[np.arange(100), labels].sum() + WEIGHT * cut)
+        else:
+            shares = np.bincount(labels, minlength=5) / 100
+            R = (S * cost).sum() + (S * np.log(S + 1e-300)).sum() - WEIGHT * (S * (W @ S)).sum()
+            criteria.append(R + 100 * (shares * np.log(np.maximum(shares, 1e-300))).sum())
+    assert len(energies) == len(seeds)
+    expected = race(whole, seeds[[int(np.argmin(criteria))]])
+    apart = torch.cdist(prototypes[0], expected[0][0])  # equally good starts may name their clusters otherwise
+    assert float(apart.min(dim=0).values.max()) < 1e-2
+    assert float(energies.std()) > 1  # or there was nothing to choose
+
+
+@pytest.mark.parametrize("rule", ["mean", "mean_shift", "byproduct"])
+def test_a_race_on_a_sample_finds_the_groups_of_all(rule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustering.slk.race, "_SAMPLE", 60)
+    monkeypatch.setattr(clustering.slk.race, "_MEMBERS", 1)
+    raced: list[int] = []
+    monkeypatch.setattr(
+        "clustering.slk.estimator.race", lambda part, seeds: raced.append(len(part.rows.values)) or race(part, seeds)
+    )
+    y = np.arange(300) % 4
+    X = np.random.default_rng(0).normal(size=(300, 4)) + 12 * np.eye(4)[y] + 50
+    model = SLK(4, prototypes=rule, n_init=6, random_state=0).fit(X)
+    assert len(set(zip(model.labels_, y, strict=True))) == 4
+    assert len(model.start_objectives_) == 6
+    again = SLK(4, prototypes=rule, n_init=6, random_state=0).fit(X, graph=model.graph_)
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+    parts = (model.graph_.weights.numpy(), model.graph_.columns.numpy(), model.graph_.pointers.numpy())
+    SLK(4, prototypes=rule, n_init=6, random_state=0).fit(X, graph=sparse.csr_array(parts))
+    SLK(4, prototypes=rule, n_init=6, random_state=0).fit(X, partial_labels=np.where(y == 0, 0, -1))
+    assert raced == [60, 60, 300, 300]
+
+
+K = 5
+
+
+def problem_split(seed: int = 0, points: int = 100) -> tuple[Rows, SparseGraph, np.ndarray]:
+    """Points in five groups, their graph and the groups."""
+    generator = torch.Generator().manual_seed(seed)
+    y = torch.arange(points) % K
+    x = torch.randn(points, 3, generator=generator, dtype=torch.float64) + 6 * torch.eye(K, 3)[y]
+    x[y == 4] -= 5
+    rows = Rows.of(x)
+    near = rows.squared_distances(rows.at(torch.arange(points))[None])[0].fill_diagonal_(torch.inf)
+    near = near.topk(4, largest=False).indices
+    return rows, SparseGraph.of_arcs(near[None], torch.ones(1, points, 4, dtype=torch.float64)), y.numpy()
+
+
+def ends_at(rule: Any, graph: SparseGraph, labels: np.ndarray, select: Any) -> Ends:
+    """Labels as they are, about their prototypes."""
+    found = torch.from_numpy(labels)[None]
+    about = prototypes_of(found, rule, rule.rows.at(torch.arange(K))[None])
+    return run(rule, graph, select, about, sweeps=1)._replace(labels=found)
+
+
+def run(rule: Any, graph: SparseGraph, select: Any, start: torch.Tensor, sweeps: int = 100) -> Ends:
+    problem_split = Problem(SLK(K, weight=WEIGHT, select=select), rule.rows, graph, 1.0)
+    return problem_split.ranked(rule, problem_split.run(rule, start, Sweeps(), updates=sweeps))
+
+
+@pytest.mark.parametrize("select", ["energy", "information"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_first_change_is_the_best_of_all(select: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, graph, _ = problem_split(seed)
+    rule, labels = Means(rows), np.random.default_rng(seed).integers(0, K, 100)
+    half = torch.from_numpy(np.random.default_rng(seed + 9).integers(0, 2, 100))
+    monkeypatch.setattr("clustering.slk.split_merge._halves", lambda *_: half)
+    ends = ends_at(rule, graph, labels, select)
+    new = changes(rule, graph, ends, 0, WEIGHT, select, np.inf, np.random.default_rng(0))
+    assert len(new) == 6
+    x = rows.at(torch.arange(100)).numpy()
+    W = sparse.csr_array((graph.weights.numpy(), graph.columns.numpy(), graph.pointers.numpy())).toarray()
+
+    def criterion(labels: np.ndarray) -> float:
+        cost = sum(((x[labels == k] - x[labels == k].mean(axis=0)) ** 2).sum() for k in range(K))
+        shares = np.bincount(labels, minlength=K) / 100
+        E = cost + WEIGHT * W[labels[:, None] != labels].sum()
+        return float(E + (200 * (shares * np.log(shares)).sum() if select == "information" else 0))
+
+    every = {}
+    for a, b in combinations(range(K), 2):
+        for c in {*range(K)} - {a, b}:
+            moved = np.where(labels == b, a, labels)
+            every[a, b, c] = np.where((labels == c) & (half.numpy() == 0), b, moved)
+    order = sorted(every, key=lambda choice: criterion(every[choice]))
+    for prototypes, choice in zip(new.numpy(), order, strict=False):
+        for k in {*choice}:
+            np.testing.assert_allclose(prototypes[k], x[every[choice] == k].mean(axis=0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("select", ["energy", "information"])
+@pytest.mark.parametrize("modes", [False, True])
+def test_two_groups_in_one_cluster_and_one_in_two_are_mended(select: Any, modes: bool) -> None:
+    rows, graph, y = problem_split()
+    rule = Modes(rows, 4.0, steps=1) if modes else Means(rows)
+    wrong = np.where(y == 1, 0, y)
+    wrong[(y == 2) & (rows.values[:, 0].numpy() > 0)] = 1
+    ends = run(rule, graph, select, ends_at(rule, graph, wrong, select).prototypes)
+    assert accuracy(y, ends.labels[0].numpy()) < 0.9
+    found = split_and_merged(rule, graph, ends, WEIGHT, select, lambda start: run(rule, graph, select, start))
+    assert accuracy(y, found.labels[0].numpy()) > 0.95

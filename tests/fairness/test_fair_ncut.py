@@ -1,5 +1,6 @@
-"""FairNcut: its term by finite differences, descent at any weight, the synthetic sets, bad input."""
+"""FairNcut and moves of points: terms by finite differences and loops, descent at any weight, bad input."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -12,10 +13,12 @@ from scipy import sparse
 from clustering.foundation.errors import InputError
 from clustering.graphs.row_graph import given_graph
 from fairness import FairNcut
-from fairness.optimiser.fair_spectrum import fair_embedding
+from fairness.groups import groups_of
+from fairness.objectives import objective_of
+from fairness.optimiser.moves import Moves, Problem
 from fairness.optimiser.terms import NormalizedCut
-from fairness.trade_off import GRID
 from tests.fairness.thesis_sets import draw, synthetic, unequal
+from tests.oracles.fair_clustering import objective
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -94,22 +97,6 @@ def test_it_is_the_same_for_a_given_graph_and_other_names():
     assert FairNcut(3, **{**options, "init": labels}).fit(X, sensitive_features=groups).n_iter_ >= 1
 
 
-@quiet
-def test_a_search_for_a_goal_has_one_spectral_start(monkeypatch):
-    X, groups = draw(1, 60)
-    calls = []
-
-    def counted(*arguments):
-        calls.append(arguments)
-        return fair_embedding(*arguments)
-
-    monkeypatch.setattr("fairness.fair_ncut.fair_embedding", counted)
-    options = {"n_neighbors": 6, "n_init": 1, "max_iter": 5, "random_state": 0}
-    model = FairNcut(3, fairness_weight={"max_error": 0.02}, **options).fit(X, sensitive_features=groups)
-    assert len({trial.weight for trial in model.weight_path_}) > len(GRID)
-    assert len(calls) == 1
-
-
 @pytest.mark.parametrize(
     ("options", "groups", "words"),
     [
@@ -127,3 +114,88 @@ def test_what_cannot_be_fitted_is_said(options, groups, words):
         )
     with pytest.raises(InputError, match="weights"):
         FairNcut(2).path(np.eye(6), [])
+
+
+KINDS = st.sampled_from(["kmeans", "kmedian"])
+
+
+def problem(seed, kind="kmeans", N=40, K=3, J=3, several=False):
+    X, groups = draw(seed, N, J)
+    features = {"a": groups, "b": np.arange(N) % 2} if several else groups
+    return Problem(X - X.mean(axis=0), groups_of(features, N), K, kind), np.random.default_rng(seed).integers(0, K, N)
+
+
+def energy(of, labels, weight):
+    """E, and its cost, of labels with the best prototypes; an absent group counts as in the fairness error."""
+    cost = objective_of(of.kind, of.values, labels)
+    return cost + weight * of.errors(of.counted(labels)).sum()
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10_000), st.floats(-4, 5), KINDS, st.integers(1, 6), st.booleans())
+def test_the_objective_never_rises_and_is_that_of_the_labels(seed, exponent, kind, K, several):
+    of, labels = problem(seed, kind, K=K, several=several)
+    moves, weight = Moves(of, labels), 10.0**exponent
+    moves.descend(weight, 60, 0.0)
+    values = [energy(of, labels, weight), *(update.objective for update in moves.history)]
+    assert (np.diff(values) <= 1e-9 * values[0]).all()
+    assert moves.objective == pytest.approx(energy(of, moves.labels, weight), rel=1e-9)
+    np.testing.assert_array_equal(moves.counts, of.counted(moves.labels))
+    assert set(labels) == set(moves.labels), "no cluster is emptied"
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10_000), st.floats(0.1, 100))
+def test_the_term_is_that_of_a_loop(seed, weight):
+    of, _ = problem(seed)
+    labels = np.arange(40) % 3  # each group is in each cluster for most seeds, else the floor applies
+    counts = of.counted(labels)
+    if (counts == 0).any():
+        return
+    costs = of.costs(slice(None), of.values[:3])
+    expected = objective(np.eye(3)[labels], costs, of.groups.cells, weight)
+    assert costs[np.arange(40), labels].sum() + weight * of.errors(counts).sum() == pytest.approx(expected)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10_000), st.floats(-2, 3), KINDS)
+def test_at_the_end_no_single_move_lowers_the_objective(seed, exponent, kind):
+    of, labels = problem(seed, kind, N=24)
+    weight = 10.0**exponent
+    moves = Moves(of, labels)
+    assert moves.descend(weight, 1000, 0.0)
+    fixed = of.costs(slice(None), moves.prototypes)
+    least = energy(of, moves.labels, weight)
+    for p in range(24):
+        for k in range(3):
+            other = moves.labels.copy()
+            other[p] = k
+            if len(set(other)) == len(set(moves.labels)):
+                fair = weight * of.errors(of.counted(other)).sum()
+                cost = objective_of(kind, of.values, other) if kind == "kmeans" else fixed[np.arange(24), other].sum()
+                assert cost + fair >= least - 1e-6 * of.unit
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 10_000), st.floats(0, 3))
+def test_prices_lead_back_to_nearly_all_labels(seed, exponent):
+    of, labels = problem(seed, N=60)
+    moves = Moves(of, labels)
+    moves.descend(10.0**exponent, 1000, 0.0)
+    prices = of.groups.membership @ of.prices(moves.labels, moves.prototypes)
+    paid = of.costs(slice(None), moves.prototypes) + prices[of.groups.cells]
+    excess = paid[np.arange(60), moves.labels] - paid.min(axis=1)
+    assert excess.sum() <= 0.1 * of.unit
+    np.testing.assert_array_equal(of.assigned(moves.prototypes, prices), paid.argmin(axis=1))
+
+
+def test_memory_does_not_grow_with_the_square_of_the_combinations_of_groups():
+    drawn = np.random.default_rng(0)
+    features = {name: drawn.integers(0, 7, 3000) for name in "abcd"}
+    of = Problem(drawn.normal(size=(3000, 2)), groups_of(features, 3000), 10, "kmeans")
+    assert len(of.groups.membership) > 1500
+    moves = Moves(of, drawn.integers(0, 10, 3000))
+    tracemalloc.start()
+    moves.descend(of.unit, 1, 0.0)
+    assert tracemalloc.get_traced_memory()[1] < 60 * 2**20
+    tracemalloc.stop()

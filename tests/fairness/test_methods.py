@@ -9,9 +9,10 @@ import pytest
 import torch
 from sklearn.exceptions import ConvergenceWarning
 
+from clustering.foundation.errors import InputError
 from clustering.methods import with_known
 from fairness.methods import METHODS, UNFAIR, kind_of
-from fairness.metrics import fairness_error
+from fairness.metrics import balance, fairness_error
 
 
 @pytest.fixture(autouse=True)
@@ -39,8 +40,35 @@ def test_it_takes_groups_by_attribute_and_says_what_its_objective_is(name):
     assert set(model.labels_) <= {0, 1}
     assert np.isfinite(model.objective_)
     assert kind_of(model) in UNFAIR, "else nothing can be compared with it: add `kind`"
+    assert sum(model.seconds_) > 0
+    assert model.n_iter_ >= 1
     if hasattr(model, "fairness_error_"):
         assert model.fairness_error_ == pytest.approx(fairness_error(model.labels_, groups["sex"]))
+        assert model.balance_min_ == pytest.approx(balance(model.labels_, groups["sex"]))
+        assert model.balance_mean_ == pytest.approx(balance(model.labels_, groups["sex"], reduce="mean"))
+        assert [str(name).rpartition("=")[2] for name in model.group_names_] == ["f", "m"]
+        assert (model.group_counts_.shape, model.group_counts_.sum()) == ((2, 2), 48)
+        assert len(model.history_) >= 1
+
+
+@pytest.mark.filterwarnings("ignore:.* no sensitive_features")
+@pytest.mark.parametrize("name", METHODS.table)
+def test_what_cannot_be_is_refused_alike(name):
+    X, groups = grouped()
+    broken = X.copy()
+    broken[7, 1] = np.inf
+    for rows, sensitive, words in (
+        (broken, groups, "row 7"),
+        (X[:1], None, "n_samples=1 .*n_clusters=2"),
+        (X, [0.0, np.nan] * 24, "24 of 48 rows.*row 1.*fillna"),
+        (X, [0, 1], "48 rows"),
+        (X, [0] * 47 + [1], r"'1' .*1 points.*n_clusters=2.*small_groups='keep'"),
+    ):
+        with pytest.raises(InputError, match=words):
+            made(name, n_clusters=2).fit(rows, sensitive_features=sensitive)
+    if "sensitive_features" in inspect.signature(METHODS.load(name).fit).parameters:
+        alone = made(name, n_clusters=2).fit(X)
+        assert (alone.fairness_error_, len(set(alone.labels_))) == (0, 2)
 
 
 @pytest.mark.parametrize("name", METHODS.table)

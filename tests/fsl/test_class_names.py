@@ -207,21 +207,6 @@ def test_what_is_required_is_said() -> None:
         dataclasses.replace(named, prior=prior)
 
 
-def test_a_bank_keeps_its_class_names(tmp_path: Path) -> None:
-    text = torch.rand(2, 3)
-    bank = FeatureBank(torch.rand(4, 3), torch.tensor([0, 1, 0, 1]), ("cat", "dog"), text=text, prompts=("a {}",))
-    bank.save(tmp_path / "bank.safetensors")
-    loaded = FeatureBank.load(tmp_path / "bank.safetensors")
-    assert loaded.text is not None
-    assert torch.equal(loaded.text, text)
-    assert (loaded.logit_scale, loaded.prompts, loaded.fingerprint()) == (100.0, ("a {}",), bank.fingerprint())
-    assert bank.fingerprint() != dataclasses.replace(bank, text=text + 1).fingerprint()
-    with pytest.raises(InputError, match="text must be float32 of shape"):
-        dataclasses.replace(bank, text=text[:1])
-    with pytest.raises(InputError, match="'dog'"):
-        dataclasses.replace(bank, text=text * torch.tensor([[1.0], [0.0]]))
-
-
 def _whurs(name: str) -> dict[str, np.ndarray]:
     place = os.environ.get("TRANSDUCE_DATA")
     if not place or not (Path(place) / "vlm" / f"whurs19_{name}.npz").is_file():

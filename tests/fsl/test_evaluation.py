@@ -1,22 +1,35 @@
-"""Evaluation: the same tasks for all, no leak of labels, intervals, classes, failures."""
+"""Evaluation: the same tasks for all, no leak of labels, intervals, audits, paired differences, failures."""
 
 import dataclasses
 import itertools
+import math
+import threading
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
+import scipy.stats
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 from clustering.foundation.errors import InputError
+from fsl.backbones import create_backbone
+from fsl.benchmarks.closed_splits import ClosedSplitError, check_open, closed
+from fsl.benchmarks.glyphs import Glyphs
+from fsl.benchmarks.images import open_images
 from fsl.episodes import Episodes, Predictions
-from fsl.evaluation import Evaluation, evaluate
+from fsl.evaluation import Evaluation, evaluate, paired
+from fsl.evaluation.audits import best_permutation_accuracy, on_published_graph
+from fsl.evaluation.paired import Paired
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import gathered
 from fsl.samplers.drawn import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
+from fsl.strategies.tim_gd import EntropyMin
 from fsl.tasks import Tasks
 from fsl.transforms import transform_features
 
@@ -244,3 +257,257 @@ def episode_parts() -> dict[str, object]:
 def test_bad_episodes_are_refused(changes: dict[str, object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         Episodes(**{**episode_parts(), **changes})  # type: ignore[arg-type]
+
+
+STRATEGIES_AUDITS = {
+    "simple": SimpleShot(),
+    "raw": LaplacianShot(transform="UN"),
+    "laplacian": LaplacianShot(weight=2.0),
+}
+
+
+def make_tasks(bank: FeatureBank, seed: int, way: int, tasks: int, kept: float) -> Tasks:
+    """Tasks whose queries are dropped at random until a share is left, but for one in each task."""
+    drawn = Balanced(way, 2, 6).tasks(bank.labels, seed).first(tasks)
+    keep = torch.rand(drawn.query.shape, generator=torch.Generator().manual_seed(seed)) < kept
+    keep[:, 0] = True
+    return dataclasses.replace(drawn, query_mask=None if bool(keep.all()) else keep)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 10_000), way=st.integers(1, 4))
+def test_best_permutation_by_trying_all(seed: int, way: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    predicted, labels = (torch.randint(0, way, (3, 14), generator=generator) for _ in range(2))
+    mask = torch.arange(14) < 12  # two padded queries
+    found = best_permutation_accuracy(predicted, labels, way, mask.expand(3, -1))
+    predicted, labels = predicted[:, :12], labels[:, :12]
+    for i in range(3):
+        best = max(
+            float((torch.tensor(order)[predicted[i]] == labels[i]).double().mean())
+            for order in itertools.permutations(range(way))
+        )
+        assert float(found[i]) == pytest.approx(best)
+
+
+@pytest.mark.parametrize("kept", [0.5, 1.0])
+def test_per_true_class_one_episode_at_a_time(kept: float) -> None:
+    bank = make_bank()
+    tasks = make_tasks(bank, 3, 5, 6, kept)
+    found = evaluate(STRATEGIES_AUDITS, bank, tasks, batch=4, audits=["per_true_class"])
+    for name, strategy in STRATEGIES_AUDITS.items():
+        for i in range(len(tasks)):
+            valid = torch.ones(30, dtype=torch.bool) if tasks.query_mask is None else tasks.query_mask[i]
+            right = 0
+            for label in tasks.query_labels[i][valid].unique():
+                queries = tasks.query[i][valid & (tasks.query_labels[i] == label)]
+                episodes = Episodes(
+                    bank.features[tasks.support[i]][None],
+                    tasks.support_labels[i][None],
+                    bank.features[queries][None],
+                    5,
+                    base_mean=bank.base_mean,
+                )
+                right += int((strategy.predict(episodes).labels == label).sum())
+            assert float(found[name].audits["per_true_class"][i]) == pytest.approx(right / int(valid.sum()))
+
+
+@pytest.mark.parametrize("audits", [["best_permutation"], ["best_permutation", "per_true_class"]])
+def test_audits_are_beside_the_accuracy_and_change_nothing_of_it(audits: list[str]) -> None:
+    bank = make_bank()
+    tasks = make_tasks(bank, 0, 5, 60, 0.7)
+    audited = evaluate(STRATEGIES_AUDITS, bank, tasks, audits=audits)
+    plain = evaluate(STRATEGIES_AUDITS, bank, tasks)
+    for name in STRATEGIES_AUDITS:
+        assert np.array_equal(audited[name].accuracies, plain[name].accuracies)
+        assert list(audited[name].audits) == audits
+        assert not plain[name].audits
+        assert bool((audited[name].audits["best_permutation"] >= audited[name].accuracies - 1e-12).all())
+
+
+def test_the_published_graph_counts_the_point_itself_once() -> None:
+    strategy = LaplacianShot(n_neighbors=3, graph="mutual")
+    assert on_published_graph("mine", strategy) == LaplacianShot(n_neighbors=2, graph="directed")
+    published = LaplacianShot.as_published()
+    assert on_published_graph("mine", published) == published
+    with pytest.raises(InputError, match="n_neighbors=2 or more"):
+        on_published_graph("mine", LaplacianShot(n_neighbors=1))
+
+
+ACCURACIES = arrays.arrays(
+    np.float64, st.tuples(st.integers(1, 30), st.just(3)), elements=st.integers(0, 15).map(lambda right: right / 15)
+)
+
+
+def correlated(units: int = 400, seed: int = 0) -> paired.Matrix:
+    """Three strategies on tasks that are hard or easy for all of them; the second is better by 0.02."""
+    random = np.random.default_rng(seed)
+    hardness = random.normal(0.7, 0.1, (units, 1))
+    return np.asarray(hardness + random.normal([0, 0.02, 0], [0.03, 0.03, 0.06], (units, 3)))
+
+
+def test_the_interval_is_that_of_scipys_paired_bootstrap() -> None:
+    values = correlated()
+    found = Paired([values]).difference(1, 0)
+    expected = scipy.stats.bootstrap(
+        (values[:, 1], values[:, 0]),
+        lambda a, b, axis: (a - b).mean(axis=axis),
+        paired=True,
+        vectorized=True,
+        method="percentile",
+        n_resamples=9_999,
+        rng=np.random.default_rng(1),
+    ).confidence_interval
+    assert found.low == pytest.approx(expected.low, abs=1e-4)  # both are random
+    assert found.high == pytest.approx(expected.high, abs=1e-4)
+    assert found.excludes_zero
+    apart = 1.96 * math.hypot(values[:, 1].std(), values[:, 0].std()) / math.sqrt(len(values))
+    assert found.high - found.low < apart, "what tasks have in common is no part of it"
+
+
+@settings(deadline=None, max_examples=25)
+@given(values=ACCURACIES)
+def test_what_holds_of_any_accuracies(values: paired.Matrix) -> None:
+    compared = Paired([values], resamples=199)
+    for first, second in ((0, 1), (1, 2), (2, 2)):
+        there, back = compared.difference(first, second), compared.difference(second, first)
+        units = values[:, first] - values[:, second]
+        assert there.mean == pytest.approx(units.mean())
+        assert there.mean == pytest.approx(-back.mean)
+        assert (there.low, there.high) == pytest.approx((-back.high, -back.low))
+        assert (there.better, there.equal, there.worse) == pytest.approx((back.worse, back.equal, back.better))
+        assert there.better == pytest.approx((values[:, first] > values[:, second]).mean())
+        assert there.better + there.equal + there.worse == pytest.approx(1)
+        assert units.min() - 1e-12 <= there.low <= there.high <= units.max() + 1e-12
+    same = compared.difference(2, 2)
+    assert (same.mean, same.low, same.high, same.equal, same.excludes_zero) == (0, 0, 0, 1, False)
+    total = compared.difference(0, 1).mean + compared.difference(1, 2).mean
+    assert compared.difference(0, 2).mean == pytest.approx(total)
+
+
+def test_over_seeds_tasks_are_resampled_within_each() -> None:
+    one, two = correlated(300, 1), correlated(300, 2)
+    alone = [Paired([values]).difference(1, 0) for values in (one, two)]
+    both = Paired([one, two]).difference(1, 0)
+    expected = math.hypot(*((d.high - d.low) / 2 for d in alone)) / 2
+    assert (both.high - both.low) / 2 == pytest.approx(expected, rel=0.05)
+
+
+def test_wrong_shapes_are_refused() -> None:
+    for wrong in ([], [np.zeros((0, 2))], [np.zeros(4)], [np.zeros((4, 2)), np.zeros((4, 3))]):
+        with pytest.raises(InputError, match="units, strategies"):
+            Paired(wrong)
+
+
+@pytest.fixture
+def novel_bank(tmp_path):
+    bank = FeatureBank(torch.randn(4, 3), torch.tensor([0, 0, 1, 1]), ("a", "b"), provenance={"split": "novel"})
+    bank.save(tmp_path / "bank.safetensors")
+    return tmp_path / "bank.safetensors"
+
+
+def test_features_of_a_closed_split_are_refused(novel_bank):
+    with closed("novel"), pytest.raises(ClosedSplitError, match="novel"):
+        FeatureBank.load(novel_bank)
+    with closed("validation"):
+        FeatureBank.load(novel_bank)
+    FeatureBank.load(novel_bank)
+
+
+def test_images_of_a_closed_split_are_refused_before_anything_is_read(tmp_path):
+    with closed("novel"), pytest.raises(ClosedSplitError):
+        open_images(Glyphs(), "novel", tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_it_opens_again_at_the_end_of_the_outermost_block_whatever_happened_inside():
+    with closed("novel"):
+        with pytest.raises(ZeroDivisionError), closed("novel", "base"):
+            raise ZeroDivisionError
+        check_open("base")
+        with pytest.raises(ClosedSplitError):
+            check_open("novel")
+    check_open("novel")
+
+
+def test_it_is_closed_for_other_threads_too():
+    found = []
+
+    def look():
+        try:
+            check_open("novel")
+        except ClosedSplitError as error:
+            found.append(error)
+
+    with closed("novel"):
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+    assert found
+
+
+class Changing:
+    """Changes the features of its episodes."""
+
+    transductive, assumes_balance, text, transform = True, False, "none", "UN"
+
+    def predict(self, episodes: Episodes) -> Predictions:
+        episodes.query.zero_()
+        return SimpleShot(transform="UN").predict(episodes)
+
+
+def test_evaluation_is_the_same_under_inference_mode() -> None:
+    def scores() -> dict[str, np.ndarray]:
+        generator = torch.Generator().manual_seed(0)
+        labels = torch.arange(6).repeat_interleave(20)
+        features = torch.randn(120, 8, generator=generator) + 2 * torch.eye(8)[labels]
+        bank = FeatureBank(features, labels, tuple("abcdef"))
+        tasks = Balanced(way=5, query=10).tasks(labels, 0)
+        strategies = {
+            "simpleshot": SimpleShot(transform="UN"),
+            "laplacianshot": LaplacianShot(transform="L2N"),
+            "entropy_min": EntropyMin(transform="UN"),  # trains
+        }
+        return {name: found.accuracies for name, found in evaluate(strategies, bank, tasks, 20).items()}
+
+    plain = scores()
+    with torch.inference_mode():
+        inside = scores()
+    for name, accuracies in plain.items():
+        np.testing.assert_array_equal(inside[name], accuracies)
+
+
+def test_changed_episodes_are_noticed_under_inference_mode() -> None:
+    with torch.inference_mode():
+        labels = torch.arange(5).repeat_interleave(20)
+        bank = FeatureBank(torch.randn(100, 8, generator=torch.Generator().manual_seed(0)), labels, tuple("abcde"))
+        with pytest.raises(InputError, match=r"changes .*query.* of its episodes"):
+            evaluate({"changing": Changing()}, bank, Balanced(query=10).tasks(labels, 0), 5)
+
+
+def test_backbones_of_files(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class, and a function registered with timm; other callables are refused."""
+    (tmp_path / "nets_of_mine.py").write_text(
+        "from timm.models import register_model\n"
+        "from torch import nn\n"
+        "class Net(nn.Sequential):\n"
+        "    def __init__(self, in_chans):\n"
+        "        super().__init__(nn.Conv2d(in_chans, 5, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())\n"
+        "@register_model\n"
+        "def net_of_mine(pretrained=False, **options):\n"
+        "    return Net(options['in_chans'])\n"
+        "def other(in_chans):\n"
+        "    return Net(in_chans)\n"
+        "def resnet18(in_chans):\n"
+        "    return Net(in_chans)\n"
+        "class Passes(Net):\n"
+        "    def __init__(self, **options):\n"
+        "        super().__init__(options['in_chans'] + options['num_classes'])\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    for name in ("./nets_of_mine.py:Net", "nets_of_mine:Net", "./nets_of_mine.py:net_of_mine", "net_of_mine"):
+        assert create_backbone(name, channels=2, size=9).feature_size == 5
+    assert create_backbone("./nets_of_mine.py:Passes", channels=2, size=9).feature_size == 5
+    for name in ("other", "resnet18"):  # timm has a resnet18, which is not this one
+        with pytest.raises(InputError, match="neither a subclass"):
+            create_backbone(f"./nets_of_mine.py:{name}", channels=2, size=9)

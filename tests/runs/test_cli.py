@@ -7,17 +7,14 @@ import re
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from typer.main import get_command
 
 from clustering.foundation.errors import InputError
 from fsl.backbones import OWN
-from fsl.evaluation.scores import ClassScores
 from runs import cli
 from runs.cli import main
 from runs.stages import pipeline as stages
-from runs.stages.pipeline import Result
 
 
 @pytest.fixture(autouse=True)
@@ -27,37 +24,6 @@ def results(tmp_path, monkeypatch):
     monkeypatch.setenv("TRANSDUCE_RESULTS", str(folder))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     return folder
-
-
-@pytest.fixture
-def evaluated(monkeypatch):
-    """Stands in for the evaluation; holds what it was called with."""
-    calls = []
-
-    def evaluation(configs, store, tracker, *, progress, force, failures):
-        calls.append((configs, force))
-        progress.note("reused 0, running them")
-        with progress.track("evaluating", 10) as advance:
-            advance(10, accuracy=0.5)
-        accuracies = np.array([0.25, 0.75], dtype=np.float32)
-        scores = {"accuracies": accuracies, "iterations": np.array([3, 4])}
-        classes = ClassScores(asked=np.array([4, 0, 4]), right=np.array([4, 0, 1]))
-        return [
-            Result(
-                **scores,
-                classes=classes,
-                class_names=("a", "b", "c"),
-                config=config,
-                key=f"id{i}",
-                run_id=f"run{i}",
-                reused=bool(i),
-                seconds_per_task=0.002,
-            )
-            for i, config in enumerate(configs)
-        ]
-
-    monkeypatch.setattr(stages, "evaluation", evaluation)
-    return calls
 
 
 def failing(monkeypatch, error):
@@ -91,39 +57,7 @@ def test_config_prints_what_cfg_prints_and_it_can_be_run(capsys, tmp_path):
     assert "-m is not needed" in again.err
 
 
-def test_a_table_on_standard_output_and_the_rest_on_standard_error(evaluated, capsys):
-    assert main(["evaluate", "shot=1,5", "tasks=2"]) == 0
-    shown = capsys.readouterr()
-    assert "5-way, 15 queries a class, novel classes, 2 tasks, 95 % interval over tasks" in shown.out
-    (row, *_) = (line for line in shown.out.splitlines() if "laplacianshot" in line)
-    assert "50.00 ± 34.65 %" in row
-    assert "reused 0" in shown.err
-    assert "evaluating: 10 of 10" in shown.err
-    assert "accuracy 0.5" in shown.err
-    assert shown.err.rstrip().splitlines()[-1].startswith("runs: ")
-    assert "\x1b" not in shown.out + shown.err
-    ((configs, force),) = evaluated
-    assert [(config.strategy.name, config.sampler.options["shot"]) for config in configs] == [
-        ("simpleshot", 1),
-        ("simpleshot", 5),
-        ("laplacianshot", 1),
-        ("laplacianshot", 5),
-    ]
-    assert not force
-
-
-def test_json_is_for_scripts(evaluated, capsys):
-    assert main(["evaluate", "--json", "strategy=laplacianshot", "--force", "--quiet"]) == 0
-    shown = capsys.readouterr()
-    (row,) = json.loads(shown.out)
-    assert row["accuracy"] == 0.5
-    assert row["config"]["strategy.weight"] is None
-    assert row["run"] == "run0"
-    assert not shown.err
-    assert evaluated[0][1]
-
-
-def test_a_dry_run_shows_config_and_plan_and_makes_nothing(evaluated, results, capsys):
+def test_a_dry_run_shows_config_and_plan_and_makes_nothing(results, capsys):
     assert main(["evaluate", "--dry-run", "shot=1,5", "strategy=simpleshot"]) == 0
     out = capsys.readouterr().out
     assert "strategy:\n  name: simpleshot" in out
@@ -132,34 +66,6 @@ def test_a_dry_run_shows_config_and_plan_and_makes_nothing(evaluated, results, c
     assert "2 new runs" in out or "3 new runs" in out
     assert main(["train", "--dry-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["configs"][0]["benchmark"] == "glyphs"
-    assert not evaluated
-    assert not results.exists()
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("ui port=high", "port integer"),
-        ("ui port=1,2", "port integer"),
-        ("evaluate results=a,b", "results"),
-        ("evaluate beta=-1 strategy=simpleshot", "beta above 0"),
-        ("evaluate transform=zscore", "transform CL2N"),
-        ("evaluate strategy=laplacianshot graph=complete", "graph directed"),
-        ("evaluate shot=0", "shot at least 1"),
-        ("evaluate shot=null", "shot an integer"),
-        ("evaluate way=1", "way at least 2"),
-        ("train samples=0", "samples at least 1"),
-        ("config nothing", "verb train"),
-    ],
-)
-def test_mistakes_end_with_2_and_one_message(line, words, results, capsys):
-    assert main(line.split()) == 2
-    shown = capsys.readouterr()
-    assert not shown.out
-    assert shown.err.startswith("transduce: ")
-    assert len(shown.err.splitlines()) == 1
-    for word in words.split():
-        assert word in shown.err
     assert not results.exists()
 
 

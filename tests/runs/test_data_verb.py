@@ -1,17 +1,32 @@
-"""`transduce data`: what a look at every picture finds, and where pictures come from."""
+"""`transduce data`, and what a new user meets first: files as plug-ins, pictures of telephones, seeds of tasks."""
 
 import json
+import re
 import shutil
+import sys
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
+from clustering.datasets.folder import Folder as Points
+from clustering.files import pictures as picture_files
+from clustering.files.pictures import open_picture
+from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
+from clustering.foundation.plugins import dotted
+from fsl.backbones import create_backbone
+from fsl.backbones.names import PACKAGE
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.papers import Cub
 from fsl.benchmarks.survey import survey
+from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
+from runs.config.configs import EvaluateConfig, parse
+from runs.own_data.trained_networks import FILE, trained_networks
+from runs.stages.lineage import Lineage, evaluate_name
+from runs.stages.preflight import tasks_of
 from tests.fsl.small_benchmarks import few
 
 NAMES = Cub.classes
@@ -42,19 +57,6 @@ def folder(whole, tmp_path):
 @pytest.fixture(autouse=True)
 def two(monkeypatch):
     few(monkeypatch, Cub, 2)
-
-
-def test_what_is_whole_is_said_to_be(whole):
-    found = survey(Cub(str(whole)))
-    assert found.sound
-    assert not found.twins()
-    rows = found.pictures.groupby("split")["class_name"]
-    assert {split: (len(names), names.nunique()) for split, names in rows} == {
-        "base": (200, 100),
-        "validation": (100, 50),
-        "novel": (100, 50),
-    }
-    assert found.layout == "folders of pictures"
 
 
 def test_a_fingerprint_is_of_the_pictures_not_of_their_places(whole, folder):
@@ -92,11 +94,6 @@ def test_everything_that_is_wrong_is_named(folder):
     assert list(zip(group["split"], group["class_name"], strict=True)) == [("base", base[0]), ("novel", novel[0])]
 
 
-def test_nothing_there_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="has no pictures of this benchmark"):
-        survey(Cub(str(tmp_path)))
-
-
 class TestVerb:
     def test_check_shows_what_is_wrong_and_ends_with_2(self, folder, capsys):
         arguments = ["data", "check", "benchmark=cub", f"root={folder}"]
@@ -132,3 +129,153 @@ class TestVerb:
     def test_where_names_the_files_and_the_command_that_reads_them(self, capsys, name, words):
         assert main(["data", "where", name]) == 0
         assert words in capsys.readouterr().out
+
+
+OWN = """
+import dataclasses
+import torch
+from fsl.episodes import Predictions
+
+@dataclasses.dataclass(frozen=True)
+class SoftMeans:
+    '''Soft means.'''
+    transductive = False
+    assumes_balance = False
+    transform: str = "UN"
+
+    def predict(self, episodes):
+        logits = -torch.cdist(episodes.query, torch.bmm(episodes.class_means, episodes.features))
+        return Predictions(logits.softmax(-1), torch.zeros(len(logits), dtype=torch.int64))
+"""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A strategy in a file of a folder that is not the working one."""
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "mystrat.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield "./code/mystrat.py:SoftMeans"
+    sys.modules.pop("mystrat", None)
+
+
+def test_a_file_is_a_plugin_of_one_name(own, tmp_path, monkeypatch):
+    (config,) = parse(EvaluateConfig, [f"strategy={own}"])
+    assert evaluate_name(config).startswith("SoftMeans 5w1s")
+    assert config.strategy.build().transform == "UN"
+    monkeypatch.syspath_prepend(tmp_path / "code")
+    (other,) = parse(EvaluateConfig, ["strategy=mystrat:SoftMeans"])
+    assert config.result_keys() == other.result_keys()
+    assert Lineage.of(config).evaluation(config) == Lineage.of(other).evaluation(other)
+    assert dotted("/a/b.c/mine.py:Own") == "mine:Own"
+
+
+@pytest.mark.parametrize(
+    ("code", "typed", "message"),
+    [
+        (None, "strategy=./nowhere.py:Thing", r"nowhere\.py"),
+        (None, "benchmark=./nowhere.py:Thing", r"nowhere\.py"),
+        (None, "sampler=code/mystrat.py", r"mystrat\.py:CLASS"),
+        ("class X\n", "strategy=./fails_a.py:X", r"fails_a\.py, line 1: SyntaxError"),
+        ("\nx = nothing\n", "strategy=./fails_b.py:X", r"fails_b\.py, line 2: NameError"),
+        ("\n\nraise OSError(5, 'x')\n", "strategy=./fails_c.py:X", r"fails_c\.py, line 3: OSError"),
+        (OWN, "strategy=./json.py:SoftMeans", "json"),
+    ],
+)
+@pytest.mark.usefixtures("own")
+def test_a_file_that_is_none_or_whose_code_fails(tmp_path, code, typed, message):
+    if code is not None:
+        (tmp_path / typed.split("/")[1].split(":")[0]).write_text(code)
+    with pytest.raises(InputError, match=message):
+        parse(EvaluateConfig, [typed])
+
+
+def test_a_seed_of_the_tasks_alone():
+    parsed = {
+        key: parse(EvaluateConfig, ["strategy=simpleshot", *key.split()])[0]
+        for key in ("seed=3", "seed=3 task_seed=3", "seed=3 task_seed=4", "seed=4")
+    }
+    same, explicit, others, network = parsed.values()
+    assert same.result_keys() == explicit.result_keys()
+    assert explicit.replace(seed=5).seed_of_tasks == 3
+    assert "task_seed" not in same.result_keys()
+    first, second, third = (Lineage.of(config) for config in (same, others, network))
+    assert first.checkpoint == second.checkpoint != third.checkpoint
+    assert first.evaluation(same) != second.evaluation(others)
+    labels = torch.arange(8).repeat_interleave(20)
+    split = type("Split", (), {"labels": labels, "class_names": tuple("abcdefgh")})()
+    drawn = [tasks_of(config, split).first(20).query for config in (same, others, network)]
+    assert not torch.equal(drawn[0], drawn[1])
+    assert torch.equal(drawn[1], drawn[2])
+
+
+@pytest.fixture
+def no_heif(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    picture_files.read_heif.cache_clear()
+    yield
+    picture_files.read_heif.cache_clear()
+
+
+def test_pictures_of_telephones_are_named(no_heif, tmp_path):
+    for name in ("a.heic", "b.HEIF", "c.heic"):
+        (tmp_path / name).write_bytes(b"\0\0\0\x18ftypheic" + bytes(40))
+    with pytest.raises(InputError, match=r"a\.heic.*transduce\[heif\]"):
+        Points(root=str(tmp_path)).read()
+    with pytest.raises(InputError, match=r"x\.heic.*transduce\[heif\]"):
+        open_picture(b"\0\0\0\x18ftypheic", "x.heic", least=8, upright=True)
+
+
+@pytest.fixture
+def pictures(tmp_path, monkeypatch):
+    """Two labelled classes, four pictures, and a network of the results folder."""
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(1)
+    for place in ("support/red/0", "support/red/1", "support/blue/0", "query/0", "query/1", "query/2"):
+        path = tmp_path / f"{place}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(generator.integers(0, 255, (32, 32, 3), np.uint8)).save(path)
+    return ["classify", f"results={tmp_path / 'results'}", "--support", "support", "--query", "query"]
+
+
+def add_network(store):
+    about = {"benchmark": "mini", "mean": [0.5] * 3, "std": [0.25] * 3}
+    backbone = create_backbone("conv4", channels=3, size=32)
+
+    def save(folder):
+        save_backbone(folder / FILE, backbone, "conv4", channels=3, size=32, about=about)
+
+    return store.publish("checkpoint", "0123456789abcdef", save).path / FILE
+
+
+def test_networks_that_are_here(pictures, tmp_path, store, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, PACKAGE, None)
+    assert main(pictures) == 2
+    assert "transduce list trained" in capsys.readouterr().err
+    path = add_network(store)
+    assert [(found.path, found.backbone, found.benchmark) for found in trained_networks(store)] == [
+        (path, "conv4", "mini")
+    ]
+    monkeypatch.setenv("TRANSDUCE_RESULTS", str(store.root))
+    assert main(["list", "trained", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["trained"][0]["name"] == str(path)
+
+
+def test_pictures_of_telephones_are_skipped_on_request_only(pictures, store, no_heif, tmp_path, capsys):
+    words = [*pictures, "--backbone", str(add_network(store)), "--strategy", "simpleshot"]
+    for i in range(2):
+        (tmp_path / "query" / f"{i}.heic").write_bytes(b"\0\0\0\x18ftypheic")
+    assert main(words) == 2
+    assert re.search(r"0\.heic.*transduce\[heif\]", capsys.readouterr().err)
+    assert main([*words, "broken=skip"]) == 0
+    assert capsys.readouterr().err.count("skipped: ") == 2
+
+
+def test_a_damaged_header_is_no_network(store):
+    path = add_network(store)
+    for number, about in enumerate(["[1]", "[" * 9999, "7"]):
+        folder = store.cache("checkpoint") / f"{number}"
+        shutil.copytree(path.parent, folder)
+        write_tensors(folder / FILE, {"x": torch.zeros(1)}, {"backbone": "conv4", "about": about})
+    assert [found.path for found in trained_networks(store)] == [path]

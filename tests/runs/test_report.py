@@ -1,23 +1,37 @@
-"""The report: pages from the record, where each number comes from, what is missing or damaged, many runs."""
+"""The report, its pages in the documentation, and the shipped record: each number leads to its run."""
 
+import importlib
 import json
 import os
 import posixpath
 import re
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from clustering.deep.fair_assignment import FairAssignment
+from clustering.foundation.errors import InputError
+from fsl.strategies.zero_shot import ZeroShot
 from runs.cache import Store
 from runs.cli import main
-from runs.record.query import read_runs
+from runs.config.groups import option, outline
+from runs.report.papers import Reader
 from runs.report.site import build_report
-from runs.tables.papers.published import errata, figures
-from runs.track import PARENT, Tracker
+from runs.stages.fair.stage import fair_clustering
+from runs.tables.evidence import look_up
+from runs.tables.formats import FILES, records
+from runs.tables.papers.paper import paper_table
+from runs.tables.papers.published import errata, figures, published_names
+from runs.tables.shipped import CLAIMS, RESULTS, shipped_results
+from runs.track import Tracker
+from tests.runs.records import copy_results, exporting
 
 RUN = r"http://127\.0\.0\.1:5000/#/runs/[0-9a-f]{32}"  # of the interface that `transduce ui` starts
+
+
 SHIPPED = Path(__file__).parents[2] / "reproduction"
 
 
@@ -160,27 +174,6 @@ def test_every_number_leads_to_its_run(report, recorded):
         assert any(link.endswith(f"/#/runs/{result.run_id}") for link in page.links)
 
 
-@with_few_tables
-def test_runs_that_failed_or_were_deleted_fill_no_cell(store, tracker, recorded):
-    """A newer run of the same config that failed after it logged its accuracy, and a trial of a tuning."""
-    (row,) = [row for row in read_runs(tracker, "evaluate/") if row.run_id == recorded[0].run_id]
-    own = {key: value for key, value in row.tags.items() if not key.startswith(("mlflow.", "experiment"))}
-    trial = {PARENT: "0" * 32, "key": "f" * 16}
-    for experiment, status, more in (("evaluate/Tiny", "FAILED", {}), ("tune/Tiny", "FINISHED", trial)):
-        tags = {**own, "key": row.tags["key"], **more}
-        run = tracker.start(
-            experiment, row.name, stage="evaluation", key=tags["key"], params=row.params, config="", tags=tags
-        )
-        run.log(metrics={**row.metrics, "accuracy": 0.1234})
-        tracker.client.set_terminated(run.run_id, status)
-    deleted = recorded[-1].run_id
-    tracker.client.delete_run(deleted)
-    pages = check_site(build_report(store, tracker, experiments={"tiny": [result.config for result in recorded]}))
-    assert not [name for name, page in pages.items() if deleted in page.text]
-    assert f"{100 * recorded[0].accuracy:.2f} ±" in pages["experiments/tiny.html"].text
-    assert "12.34" not in pages["experiments/tiny.html"].text
-
-
 @pytest.fixture
 def quick_pages(monkeypatch):
     """A site of one page, where its content does not matter."""
@@ -219,9 +212,196 @@ def test_it_is_opened_in_a_browser(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "asked").read_text() == capsys.readouterr().out
 
 
-def test_a_record_that_is_none(store, tracker, quick_pages):
-    report = build_report(store, tracker)
-    before = report.read_bytes()
-    store.database.write_bytes(b"no database")
-    assert main(["report", f"results={store.root}"]) == 2
-    assert report.read_bytes() == before
+PROJECT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def extension(monkeypatch):
+    monkeypatch.syspath_prepend(str(PROJECT / "docs"))
+    return importlib.import_module("extensions.outcomes")
+
+
+@pytest.fixture
+def one_table(monkeypatch):
+    """The shipped results, and one table that they fill in part."""
+    monkeypatch.setattr("runs.tables.shipped.PLACE", PROJECT / "reproduction")
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/3.2"])
+    monkeypatch.setattr("runs.report.papers.works", lambda: {"thesis": "A <thesis>", "entropy": "A paper"})
+
+
+@pytest.mark.usefixtures("one_table")
+def test_pages_of_the_shipped_results(extension, tmp_path):
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    extension.write(folder)
+    texts = {path.relative_to(folder).as_posix(): path.read_text() for path in folder.rglob("*") if path.is_file()}
+    thesis = texts["papers/thesis.rst"]
+    assert thesis.startswith(":orphan:\n\nA <thesis>\n====")
+    assert all(line == "" or line.startswith("   ") for line in thesis.partition(".. raw:: html\n")[2].splitlines())
+    assert "21 run, 10 reproduced" in thesis
+    assert re.findall(r"^papers/\w+$", texts["contents.txt"], re.M) == ["papers/thesis", "papers/entropy"]
+    assert 'href="papers/thesis.html"' in texts["overview.html"]
+    assert {"figures/entropy-5.svg", "figures/thesis-3.1.svg"} <= texts.keys()
+    assert "<img" in texts["papers/entropy.rst"]
+
+
+@pytest.mark.usefixtures("one_table")
+def test_links_among_the_pages_resolve(extension, tmp_path):
+    pages = dict(extension.pages(tmp_path / "empty"))
+    assert '<a href="../methods/fairness.html">docs/methods/fairness.md</a>' in pages["errata.rst"]
+    built = {name.replace(".rst", ".html"): text for name, text in pages.items()}
+    for name, text in built.items():
+        for link in re.findall(r'(?:href|src)="([^"]+)"', text) if name.endswith(".html") else ():
+            place, _, anchor = link.partition("#")
+            home = "index.html" if name == "overview.html" else name
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(home), place)) if place else name
+            if target.startswith("../methods/"):
+                assert (PROJECT / "docs" / target[3:].replace(".html", ".md")).is_file(), f"{name}: {link}"
+                continue
+            assert target in built, f"{name}: {link}"
+            assert not anchor or f'id="{anchor}"' in built[target], f"{name}: {link}"
+
+
+@pytest.mark.usefixtures("one_table")
+def test_a_page_that_is_not_wanted_any_more_is_removed_and_an_equal_one_stays(extension, tmp_path):
+    folder = tmp_path / "pages"
+    extension.write(folder)
+    (folder / "papers" / "gone.rst").write_text("old")
+    (folder / "index.md").write_text("by hand")
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+    extension.write(folder)
+    after = {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+    assert before.keys() - after.keys() == {folder / "papers" / "gone.rst"}
+    assert after == {path: time for path, time in before.items() if path in after}
+
+
+def test_tables_on_other_images_are_those_of_the_shipped_results(monkeypatch, tracker):
+    """The network was given as a file, which is not here; the table and the experiment have its results nonetheless."""
+    monkeypatch.setattr("runs.tables.shipped.PLACE", PROJECT / "reproduction")
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/4.4"])
+    monkeypatch.setattr("runs.report.papers.works", lambda: {"thesis": "The thesis"})
+    reader = Reader((), tracker, shipped_results())
+    (paper,) = reader.papers()
+    tables = {table.name: table for table in paper.elsewhere["thesis/4.4"]}
+    table = tables["thesis/4.4@mini, simpleshot_protonet_conv4_5shot"]
+    assert all(cell.results for cell in table.cells)
+    names = [experiment.name for experiment in reader.experiments({})]
+    assert {"all_strategies@mini, simpleshot_protonet_conv4_5shot", "entropy_labels"} <= set(names)
+
+
+@pytest.fixture
+def shipped_record(monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("runs.tables.shipped.PLACE", SHIPPED)
+    return SHIPPED
+
+
+@pytest.fixture
+def copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the shipped results."""
+    folder = tmp_path / "shipped"
+    folder.mkdir()
+    for name in (RESULTS, CLAIMS):
+        shutil.copy(SHIPPED / name, folder)
+    monkeypatch.setattr("runs.tables.shipped.PLACE", folder)
+    return folder
+
+
+@pytest.mark.usefixtures("shipped_record")
+def test_a_table_without_runs_shows_the_shipped_results(tracker: Tracker) -> None:
+    table = look_up(paper_table("rs_transclip/1"), tracker)
+    assert table.statuses == {"reproduced": 12}
+    assert not any(cell.results for cell in table.cells)
+    assert all(record["shipped"] > 0 and record["shipped_seeds"] for record in records(table))
+    assert any(note.startswith("shipped: runs of commit ") for note in table.notes)
+    assert all("shipped" in FILES[ending](table) for ending in ("md", "html", "csv"))
+
+
+@pytest.mark.usefixtures("shipped_record")
+def test_no_shipped_result_is_stale() -> None:
+    """Every row is of the settings and revisions that its cell has today; otherwise make the results again."""
+    ours = shipped_results()
+    assert ours is not None
+    stale = []
+    for name in set(published_names()) & set(ours.names):
+        filled, _ = ours.filled(paper_table(name))
+        found = {cell.place for cell in filled.cells if cell.shipped}
+        stale += [(name, *cell.place) for cell in ours.table(name, "").cells if cell.place not in found]
+    assert stale == []
+    assert (SHIPPED / RESULTS).stat().st_size < 300_000
+
+
+@pytest.mark.usefixtures("shipped_record")
+def test_other_settings_have_no_shipped_results(tracker: Tracker) -> None:
+    table = look_up(paper_table("thesis/3.2", ["fairness_weight=1"]), tracker)
+    weighted = [cell for cell in table.cells if cell.fair and hasattr(cell.fair.method.kind, "path")]
+    assert weighted
+    assert not any(cell.shipped for cell in weighted)
+    assert {finding.status for finding in table.findings} <= {"not run"}
+
+
+@pytest.mark.usefixtures("shipped_record")
+@pytest.mark.parametrize(("raised", "place", "name"), [
+    (ZeroShot, ("strategy", "zero_shot"), "rs_transclip/1"),
+    (FairAssignment, ("method", option("method", "pseudo_labels_em").plugin), "entropy/I"),
+])  # fmt: skip
+def test_runs_of_an_earlier_revision_do_not_count(
+    tracker: Tracker, monkeypatch: pytest.MonkeyPatch, raised: type, place: tuple[str, str], name: str
+) -> None:
+    before = look_up(paper_table(name), tracker)
+    monkeypatch.setattr(outline(*place), "revision", 2, raising=False)
+    table = look_up(paper_table(name), tracker)
+    pairs = zip(before.cells, table.cells, strict=True)
+    lost = [cell.place for known, cell in pairs if known.shipped and not cell.shipped]
+    of_class = []
+    for cell in before.cells:
+        config = cell.few_shot or cell.clustering
+        choice = getattr(config, "strategy", None) or getattr(config, "method", None)
+        if cell.shipped and choice is not None and issubclass(choice.kind, raised):
+            of_class.append(cell.place)
+    assert lost == of_class
+    assert lost
+
+
+@pytest.mark.parametrize("name", [RESULTS, CLAIMS])
+@pytest.mark.parametrize("change", [
+    lambda lines: [],
+    lambda lines: ["no,table"],
+    lambda lines: [*lines[:-1], lines[-1].rpartition(",")[0]],
+    lambda lines: [*lines, lines[-1].replace(",", ",x", 8)],
+    None,
+], ids=["empty", "other", "cut", "strange", "gone"])  # fmt: skip
+def test_a_damaged_file_is_named(tracker: Tracker, copied: Path, name: str, change: object) -> None:
+    path = copied / name
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.unlink()
+    if callable(change):
+        path.write_text("\n".join(change(lines)), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"{name}.* restore this file"):
+        look_up(paper_table("rs_transclip/1"), tracker)
+
+
+def test_exported_results_are_those_of_the_runs(tracker, results_of, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/3.2"])
+    settings = ["n_init=1", "max_iter=10", "fairness_weight=0,60"]
+    empty = paper_table("thesis/3.2", settings)
+    configs = [cell.fair for cell in empty.cells if cell.row == "Synthetic-unequal"]
+    root, (_, failed) = results_of("row", lambda *where: fair_clustering(configs, *where))
+    assert not failed
+    copy_results(root, tracker.store)
+    own = look_up(empty, tracker)
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    module = exporting()
+    runs = {row.run_id: row for row in module.read_runs(tracker, "")}
+    count = module.write(folder, [own], runs)
+    monkeypatch.setattr("runs.tables.shipped.PLACE", folder)
+    again, findings = shipped_results().filled(empty)
+    assert count == sum(len(cell.shipped) for cell in again.cells) > 0
+    for cell, known in zip(own.cells, again.cells, strict=True):
+        assert known.as_shipped.value == pytest.approx(cell.value, nan_ok=True)
+        assert known.as_shipped.as_printed == pytest.approx(cell.as_printed, nan_ok=True)
+    assert [one for one in own.findings if one.status != "not run"] == findings
+    said = [(one.claim, one.setting) for one in look_up(empty, tracker).findings]
+    assert len(said) == len(set(said)), "a claim that the user's runs decide is not said again of the shipped ones"
+    with (folder / RESULTS).open(encoding="utf-8") as file:
+        assert str(tmp_path) not in file.read()

@@ -5,8 +5,8 @@ import pytest
 
 from runs.own_data.fairness_page import fairness_page
 from tests.runs.browser import CHROMIUM, Browser
-from tests.runs.test_own_pages import APART, MIXED, fair
-from tests.runs.test_own_pages import page as page_of
+from tests.runs.test_own_table import APART, MIXED, fair_pages
+from tests.runs.test_own_table import page as page_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed")]
 PHONE, DESK = 360, 1280
@@ -50,7 +50,7 @@ def test_pages_about_a_table_of_ones_own(tmp_path, browser):
     wide = "w" * 60
     frame = pd.DataFrame({wide: [1, 2, 3, 5] * 2, "sex": [*"ffff", *[wide] * 4]})
     file = tmp_path / "page.html"
-    file.write_text(page_of(fairness_page(fair(tmp_path, frame, APART, MIXED))))
+    file.write_text(page_of(fairness_page(fair_pages(tmp_path, frame, APART, MIXED))))
     browser.requests.clear()
     browser.complaints.clear()
     for width, dark in [(PHONE, True), (DESK, False)]:

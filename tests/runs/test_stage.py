@@ -88,17 +88,6 @@ def test_what_is_finished_is_reused(stages, store, tracker, notes):
     assert stages.done[-1] == "1 x (1 2)"
 
 
-def test_a_failure_stops_nothing_else(stages, store, tracker, notes):
-    results, ((name, error),) = execute(stages(0, 1), Workspace(store, tracker, notes))
-    assert list(results.values()) == [3]
-    assert name == "0 x (1 2)"
-    assert isinstance(error, ZeroDivisionError)
-    assert "the others are kept" in notes
-    runs = runs_of(tracker, "sum/tests")
-    assert sorted(run.info.status for run in runs) == ["FAILED", "FINISHED"]
-    assert tracker.get(runs[0].data.tags[PARENT]).info.status == "FAILED"
-
-
 @pytest.mark.parametrize("method", ["log", "data", "artifact", "finish"])
 def test_what_could_not_be_recorded_is_recorded_by_the_next_command(stages, store, tracker, monkeypatch, method):
     work = Workspace(store, tracker)
@@ -117,37 +106,6 @@ def test_what_could_not_be_recorded_is_recorded_by_the_next_command(stages, stor
     assert found == 3
     assert stages.done.count("1 x (1 2)") == 1, "it is in the cache"
     assert [run.info.status for run in runs_of(tracker, "sum/tests")] == ["FINISHED"]
-
-
-def test_a_run_that_was_deleted_is_recorded_again_from_the_cache(stages, store, tracker):
-    work = Workspace(store, tracker)
-    execute(stages(1), work)
-    (deleted,) = runs_of(tracker, "sum/tests")
-    tracker.client.delete_run(deleted.info.run_id)
-    for _ in range(2):
-        assert list(execute(stages(1), work)[0].values()) == [3]
-        (run,) = runs_of(tracker, "sum/tests")
-        assert (run.info.status, run.data.metrics["total"]) == ("FINISHED", 3)
-    assert stages.done.count("1 x (1 2)") == 1
-
-
-def test_an_interrupted_run_says_why_and_the_next_command_goes_on_with_it(stages, store, tracker, notes, monkeypatch):
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(SumStage, "compute", stop)
-        with pytest.raises(KeyboardInterrupt):
-            execute(stages(1, 2), Workspace(store, tracker, notes))
-    (killed,), experiment = runs_of(tracker, "sum/tests"), tracker.experiment("sum/tests")
-    assert (killed.info.status, killed.data.tags["ended"]) == ("KILLED", "interrupted by the user")
-    assert {run.info.status for run in tracker.client.search_runs([experiment])} == {"KILLED"}
-    execute(stages(1, 2), Workspace(store, tracker, notes))
-    runs = tracker.client.search_runs([experiment])
-    assert [run.info.status for run in runs] == ["FINISHED"] * 3, "both, and their parent"
-    assert killed.info.run_id in [run.info.run_id for run in runs]
-    assert "ended" not in runs[0].data.tags
-    assert "going on with the interrupted run" in notes
 
 
 def test_a_run_of_a_killed_process_is_marked_but_not_one_that_works(stages, store, tracker, notes):

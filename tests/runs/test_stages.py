@@ -2,30 +2,17 @@
 
 import json
 
-import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from clustering.files.tensors import write_tensors
-from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.plan import plan
 from runs.stages.lineage import Lineage
-from runs.stages.pipeline import evaluation, features
+from runs.stages.pipeline import features
 from tests.runs.records import runs_of
-
-
-def test_a_damaged_result_is_evaluated_again(trained, evaluate, configs, notes):
-    (first,) = evaluate(configs())
-    path = trained.cache("evaluation") / first.key / "per_task.npz"
-    content = path.read_bytes()
-    path.write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:])
-    (second,) = evaluate(configs())
-    assert not second.reused
-    assert "is damaged" in notes
-    np.testing.assert_array_equal(second.accuracies, first.accuracies)
 
 
 @pytest.mark.parametrize("damage", ["changed", "NaN", "wrong dimension"])
@@ -80,12 +67,6 @@ def retrain_a_little(path, target):
     first = next(iter(weights))
     weights[first] = weights[first] * 1.5
     write_tensors(target, weights, header)
-
-
-def test_what_is_no_strategy_is_refused_before_anything_is_trained(store, tracker, configs):
-    with pytest.raises(InputError, match=r"NoStrategy lacks a field transform"):
-        evaluation(configs("strategy=tiny_plugins:NoStrategy"), store, tracker)
-    assert not store.cache("checkpoint").exists()
 
 
 def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkeypatch):

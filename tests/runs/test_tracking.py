@@ -139,15 +139,6 @@ def test_a_moved_results_folder_keeps_its_runs_and_their_files(tracker, store, t
     assert moved.find("b" * 16) is not None
 
 
-@pytest.mark.parametrize("place", ["", "None"])
-def test_an_experiment_without_a_place_for_artifacts_is_named(tracker, store, place):
-    start(tracker).finish()
-    with opened(store) as record:
-        record.execute("update experiments set artifact_location = nullif(?, 'None')", [place])
-    with pytest.raises(InputError, match="no place for artifacts"):
-        start(Tracker(store))
-
-
 # Where the record is.
 
 

@@ -1,4 +1,4 @@
-"""Training of networks: planted clusters are found, interruptions change nothing, mistakes are said."""
+"""Training of networks and of phases: planted clusters are found, interruptions change nothing, mistakes are said."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,16 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from clustering.constraints import constraints
 from clustering.deep.objectives import Entropy, MutualInformation
 from clustering.deep.settings import DeepTraining
 from clustering.deep.training import DeepTrained, train
+from clustering.deep.xsdc.networks import Perceptron
+from clustering.deep.xsdc.training import STATE, Phase, Reversal, Solver, TrainedPhases
+from clustering.deep.xsdc.training import train as train_phases
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from clustering.metrics import accuracy
 
 CLUSTERS = 3
+
+
 pytestmark = pytest.mark.filterwarnings("ignore:. of 3 clusters have no points")  # after an epoch or two
 
 
@@ -156,3 +163,122 @@ def test_it_stops_where_the_loss_is_no_number_and_keeps_the_last_state(tmp_path:
 def test_what_cannot_be(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         run(blobs()[0], **options)
+
+
+PHASES = (Phase("supervised", 30, 1e-3), Phase("assigned", 30, 2e-3))
+
+
+class Stopped(Exception):
+    """What a power cut would be."""
+
+
+class Recorder:
+    """Curves as they come; it breaks off at a step."""
+
+    def __init__(self, stop: int | None = None) -> None:
+        self.values: dict[int, Mapping[str, float]] = {}
+        self.found: list[NDArray[np.int64]] = []
+        self.steps = 0
+        self.stop = stop
+
+    def metrics(self, values: Mapping[str, float], step: int) -> None:
+        self.values[step] = values
+        if step == self.stop:
+            raise Stopped
+
+    def observe(self, labels: NDArray[np.int64]) -> Mapping[str, float]:
+        self.found.append(labels)
+        return {"watched": float(len(self.found))}
+
+    def advance(self, n: int = 1, **numbers: float) -> None:
+        self.steps += n
+
+
+def blobs_phases(labelled: int = 12, **kwargs: Any) -> tuple[Reversal, NDArray[np.int64]]:
+    """90 points of three clusters, labels of the first, and a network that has begun."""
+    generator = np.random.default_rng(0)
+    classes = np.arange(90) % 3
+    inputs = torch.from_numpy(4 * np.eye(3)[classes] + generator.normal(size=(90, 3)))
+    network = Perceptron(3, (8,), 4).double()
+    network.begin(inputs, np.random.default_rng(1))
+    known = constraints(90, labels=np.where(np.arange(90) < labelled, classes, -1))
+    solver = Solver(**{"batch_size": 20} | kwargs.pop("solver", {}))
+    return Reversal(network, inputs, known, 3, (1 / 3, 1 / 3), penalty=0.01, solver=solver, **kwargs), classes
+
+
+def run_phases(training: Reversal, folder: Path | None = None, recorder: Recorder | None = None) -> TrainedPhases:
+    watch: dict[str, Any] = {}
+    if recorder is not None:
+        watch = {"log": recorder, "observe": recorder.observe, "advance": recorder.advance}
+    return train_phases(training, PHASES, folder=folder, **watch)
+
+
+@pytest.mark.parametrize("stop", [40, 50])
+def test_labels_of_deep_clustering_are_kept_with_the_state(tmp_path: Path, stop: int) -> None:
+    """K-means is repeated every seven steps, and a state is written every twenty and after each phase."""
+
+    def deep(clusters: int = 5) -> Reversal:
+        return blobs_phases(assignment="deep_clustering", solver={"deep_clusters": clusters, "deep_steps": 7})[0]
+
+    expected = run_phases(deep())
+    with pytest.raises(Stopped):
+        run_phases(deep(), tmp_path, Recorder(stop))
+    found = run_phases(deep(), tmp_path)
+    assert found.resumed_at == {40: 30, 50: 40}[stop]
+    np.testing.assert_array_equal(found.trace, expected.trace)
+    np.testing.assert_array_equal(found.eigengaps, expected.eigengaps)
+    with pytest.raises(InputError, match="another training"):
+        run_phases(deep(6), tmp_path)
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_damaged_state_is_said_and_begun_anew(tmp_path: Path, whole: bool) -> None:
+    expected = run_phases(blobs_phases()[0], tmp_path)
+    file = tmp_path / STATE
+    content = bytearray(file.read_bytes())
+    trace = np.column_stack([expected.trace, expected.residuals, expected.eigengaps]).tobytes()
+    content[content.index(trace) + 3] ^= 1  # of one number, in a file that can still be read
+    file.write_bytes(content if whole else content[: len(content) // 2])
+    with pytest.warns(UserWarning, match=r"last\.ckpt .*damaged"):
+        found = run_phases(blobs_phases()[0], tmp_path)
+    assert found.resumed_at == 0
+    np.testing.assert_array_equal(found.trace, expected.trace)
+
+
+def test_curves() -> None:
+    training, classes = blobs_phases()
+    recorder = Recorder()
+    found = run_phases(training, recorder=recorder)
+    assert recorder.steps == 60
+    assert sorted(recorder.values) == [10, 20, 30, 40, 50, 60]
+    assert recorder.values[10]["supervised_loss"] == found.trace[9]
+    assert recorder.values[60]["loss"] == found.trace[59]
+    assert set(recorder.values[30]) == {"supervised_loss"}  # labels say all
+    last = recorder.values[60]
+    assert last["watched"] == 3
+    assert np.isnan(found.eigengaps[:30]).all()
+    assert (found.eigengaps[30:] > 0).all()
+    assert 0 <= last["entropy"] <= np.log(32)
+    assert last["smallest_cluster"] <= 1 / 3 + 1e-9
+    assert last["largest_cluster"] >= 1 / 3 - 1e-9
+    seen = recorder.found[-1] >= 0
+    assert seen.sum() == 20
+    assert not seen[:12].any()  # labels that are known are not told back
+    assert (recorder.found[-1] == classes)[seen].mean() > 0.8
+    # Who looks on changes nothing.
+    np.testing.assert_array_equal(run_phases(blobs_phases()[0]).trace, found.trace)
+
+
+def test_where_it_breaks_off_is_said_and_the_last_good_state_stays(tmp_path: Path) -> None:
+    training, _ = blobs_phases()
+    calls = iter(range(1000))
+    training.network[0].weight.register_hook(lambda slope: slope * (torch.nan if next(calls) == 44 else 1))
+    with pytest.raises(InputError, match=r"not finite at step 15 on all points .*kept"):
+        run_phases(training, tmp_path)
+    assert all(bool(one.isfinite().all()) for one in training.network.parameters())
+    again, _ = blobs_phases()
+    assert run_phases(again, tmp_path).resumed_at == 40
+    silent, _ = blobs_phases()
+    silent.network[0].weight.register_hook(lambda slope: slope * torch.inf)
+    with pytest.raises(InputError, match="not finite at supervised step 1 "):
+        run_phases(silent)
