@@ -6,7 +6,6 @@ import socket
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from clustering.foundation.errors import InputError
 from runs.cache import Store
@@ -152,12 +151,6 @@ def commands(trained, tiny_arguments, tmp_path, how):
     lines = [item.replace("=", ": ", 1) for item in [*rest, "tasks=50", "strategy=simpleshot"]]
     (tmp_path / "tiny.yaml").write_text("\n".join(lines) + "\n")
     training = [item for item in rest if not item.startswith(("query=", "epochs="))]
-    for part, name in (("support", "red"), ("support", "blue"), ("query", ".")):
-        (tmp_path / part / name).mkdir(parents=True)
-        pixels = np.full((32, 32, 3), (200, 40, 40) if name == "red" else (40, 40, 190), dtype=np.uint8)
-        Image.fromarray(pixels).save(tmp_path / part / name / f"{part}.png")
-    network = next(trained.cache("checkpoint").glob("*/best.safetensors"))
-    pictures = [f"support={tmp_path}/support", f"query={tmp_path}/query", f"backbone={network}"]
     small = ["dataset=spirals", "arms=3", "points=30"]
     return {
         "train": (["train", *training, "epochs=2", "seed=7", results], '"val/simpleshot"', "train/Tiny"),
@@ -182,7 +175,6 @@ def commands(trained, tiny_arguments, tmp_path, how):
             "path.npz",
             "fair/synthetic",
         ),
-        "classify": (["classify", *pictures, results], "predictions.csv", "classify/support"),
     }
 
 
@@ -190,7 +182,7 @@ def commands(trained, tiny_arguments, tmp_path, how):
 @pytest.mark.parametrize(
     ("verb", "how"),
     [
-        *((verb, "refuse") for verb in ("train", "evaluate", "tune", "table", "cluster", "fair", "classify")),
+        *((verb, "refuse") for verb in ("train", "evaluate", "tune", "table", "cluster", "fair")),
         ("evaluate", "hang"),
         ("fair", "error"),
     ],
