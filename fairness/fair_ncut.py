@@ -116,6 +116,8 @@ class FairNcut(Weighted):
     group_names_, target_, absent_groups_, n_empty_, seconds_, n_features_in_, feature_names_in_ : as in `FairKMeans`.
     """
 
+    revision: ClassVar[int] = 2
+
     kind = "ncut"
 
     _: KW_ONLY

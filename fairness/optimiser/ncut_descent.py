@@ -2,8 +2,9 @@
 
 A proximal step multiplies assignments, so a point with a one-hot assignment leaves its cluster slowly: rising from
 1e-12 to a share that matters takes hundreds of steps, during which E hardly changes while the gap persists. If the
-steps have not converged, a part of each assignment is therefore moved to the cluster with the lowest gradient, as far
-as that lowers E (a Frank-Wolfe step, 1956, with step length by halving), and the steps continue from there.
+steps have not converged, or end in a corner, a part of each assignment is therefore moved to the cluster with the
+lowest gradient, as far as that lowers E (a Frank-Wolfe step, 1956, with step length by halving), and the steps continue
+from there.
 """
 
 from collections.abc import Sequence
@@ -74,9 +75,10 @@ def lowered(
             values = descent.trace[:, i]
             history[place] += values[~torch.isnan(values)].tolist()[1:]
         steps += int(descent.iterations.max())
-        ended = descent.status != Status.MAX_ITERATIONS
-        converged[open_ones] = ended
-        open_ones = open_ones[~ended]
+        done = descent.status != Status.MAX_ITERATIONS
+        stationary = done & (descent.gap <= gap_tolerance * descent.objective.abs())
+        converged[open_ones] = stationary
+        open_ones, done = open_ones[~stationary], done[~stationary]
         if steps + 1 >= max_iterations:
             break
         if len(open_ones):
@@ -84,6 +86,9 @@ def lowered(
             S[open_ones], E = _moved(terms, S[open_ones])
             for i, place in enumerate(open_ones.tolist()):
                 history[place].append(float(E[i]))
+            stuck = done & ~(E < objective[open_ones])  # neither a step nor a move lowers E by more than rounding
+            converged[open_ones[stuck]] = True
+            open_ones = open_ones[~stuck]
     return Lowered(S, objective, gap, converged, history)
 
 
