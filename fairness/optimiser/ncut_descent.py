@@ -86,7 +86,7 @@ def lowered(
             S[open_ones], E = _moved(terms, S[open_ones])
             for i, place in enumerate(open_ones.tolist()):
                 history[place].append(float(E[i]))
-            stuck = done & ~(E < objective[open_ones])  # neither a step nor a move lowers E by more than rounding
+            stuck = done & ~(E < objective[open_ones])  # neither a step nor a move lowers E
             converged[open_ones[stuck]] = True
             open_ones = open_ones[~stuck]
     return Lowered(S, objective, gap, converged, history)

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from clustering.foundation.errors import InputError
+from clustering.graphs.neighbours import neighbours
 from clustering.graphs.row_graph import given_graph
 from fairness import FairNcut
 from fairness.groups import groups_of
 from fairness.objectives import objective_of
 from fairness.optimiser.moves import Moves, Problem
-from fairness.optimiser.terms import NormalizedCut
+from fairness.optimiser.ncut_descent import lowered
+from fairness.optimiser.terms import GroupProportions, NormalizedCut
 from tests.fairness.thesis_sets import draw, synthetic, unequal
 from tests.oracles.fair_clustering import objective
 
@@ -49,6 +51,22 @@ def test_the_term_is_the_cut_and_its_gradient_is_the_slope(seed):
             slope = (term.value_and_gradient(S + step)[0] - term.value_and_gradient(S - step)[0]) / 2e-5
             assert float(slope) == pytest.approx(float(gradient[0, p, k]), rel=1e-5, abs=1e-8)
     assert float((S * gradient).sum()) == pytest.approx(float(value) - 3)  # K - F is of degree 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_steps_that_end_in_a_corner_are_not_the_end(seed):
+    """From one-hot rows in single precision, steps first lower E by no more than rounding, far from a minimum."""
+    drawn, blobs = np.random.default_rng(seed), np.repeat(np.arange(3), 40)
+    X = (8 * np.eye(3)[blobs] + drawn.normal(size=(120, 3))).astype(np.float32)
+    group = drawn.random(120) < np.array([0.2, 0.5, 0.8])[blobs]
+    groups = torch.from_numpy(np.stack([group, ~group], axis=1)).float()
+    graph = given_graph(neighbours(X, 10), 120)
+    terms = [NormalizedCut(graph, graph.degrees), GroupProportions(groups, groups.mean(0), 10.0)]
+    start = torch.nn.functional.one_hot(torch.from_numpy(blobs), 3).float()[None]
+    found = lowered(terms, start.clamp_min(1e-12), max_iterations=300, tolerance=1e-6, gap_tolerance=1e-3)
+    assert found.converged.all()
+    assert float(found.gap) <= 1e-3 * float(found.objective)
+    assert np.diff(found.history[0]).max() <= 1e-5
 
 
 @quiet
