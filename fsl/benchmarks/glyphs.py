@@ -78,7 +78,7 @@ class Glyphs(Validated):
 @cache
 def classes() -> dict[Split, str]:
     """The letters of each split in the list of classes: those of the first face without an accent, and of letters that
-    look alike in any two faces the first only (see tests/fsl/test_listed.py)."""
+    look alike in any two faces the first only (see tests/fsl/test_glyphs.py)."""
     return {split: "".join(chr(int(name[2:], 16)) for name in names) for split, names in class_lists("glyphs").items()}
 
 

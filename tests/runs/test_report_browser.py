@@ -5,8 +5,8 @@ import pytest
 
 from runs.own_data.fairness_page import fairness_page
 from tests.runs.browser import CHROMIUM, Browser
-from tests.runs.test_own_table import APART, MIXED, fair_pages
-from tests.runs.test_own_table import page as page_of
+from tests.runs.test_own_pages import APART, MIXED, fair_pages
+from tests.runs.test_own_pages import page as page_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed")]
 PHONE, DESK = 360, 1280
