@@ -4,10 +4,10 @@ Their base class builds starts, fits along rising weights, sets fitted attribute
 """
 
 import warnings
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import sklearn.cluster
@@ -18,17 +18,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from clustering.estimator_input import checked_rows
 from clustering.foundation.cores import shared_if_large
-from clustering.foundation.parameters import AtLeast
 from clustering.foundation.streams import seed_of, stream
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import numbered
 from clustering.seeding import TooFewDistinct
 from fairness.fit_input import fit_input, seeds_among, warn_if_groups_are_y
-from fairness.groups import Groups, stratified
+from fairness.groups import stratified
 from fairness.objectives import Kind, Medoids, distances, kmeans_objective, medoids, objective_of
-from fairness.optimiser.moves import Moves, Problem, Stage, near_medians, stage
+from fairness.optimiser.moves import Stage, stage
+from fairness.optimiser.prototype_moves import PrototypeProblem, near_medians
 from fairness.reporting import keep_fairness
-from fairness.weighted import Weighted
+from fairness.weighted import Data, Weighted
 
 _SAMPLE: dict[Kind, int] = {"kmeans": 10_000, "kmedian": 100_000}
 _MEMBERS = 256
@@ -36,43 +36,15 @@ _MEMBERS = 256
 points."""
 
 
-class _Data(NamedTuple):
-    """Data and starts of a fit.
+@dataclass(frozen=True, eq=False)
+class _Points(Data):
+    """Data of points with prototypes: `values` (N, D) are the rows, and `origin` (D,) their mean."""
 
-    Attributes:
-        values: (N, D) rows. origin: (D,) their mean.
-        problem: all points. part: a sample of n of them if there are many, else all.
-        starts: for each start, (n,) labels of `part` by weight, at first those of the method without fairness at 0.
-        seeding: seconds that building all this took.
-    """
-
+    problem: PrototypeProblem
+    part: PrototypeProblem
+    _: KW_ONLY
     values: NDArray[Any]
     origin: NDArray[np.float64]
-    problem: Problem
-    part: Problem
-    starts: list[dict[float, NDArray[np.int64]]]
-    seeding: float
-
-    @property
-    def groups(self) -> Groups:
-        return self.problem.groups
-
-    @property
-    def unit(self) -> float:
-        """Unit of the weight: cost of all points about one prototype, divided by K."""
-        return self.problem.unit
-
-    def objective(self, labels: NDArray[np.int64]) -> float:
-        return objective_of(self.problem.kind, self.values, labels)
-
-    def seconds(self, total: float, models: int) -> Seconds:
-        """Share of each of `models` models in a fit of `total` seconds."""
-        return Seconds(0.0, self.seeding / models, (total - self.seeding) / models)
-
-    @property
-    def share(self) -> float:
-        """Weight for the sample, at which prices are those of all points, relative to the weight for these."""
-        return len(self.part.values) / len(self.problem.values)
 
 
 @dataclass(eq=False, repr=False)
@@ -81,7 +53,6 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
 
     _: KW_ONLY
     normalize: Literal["l2"] | None = None
-    tol: Annotated[float, AtLeast(0)] = 1e-5
 
     kind: ClassVar[Kind]
     """Which objective, and hence which prototypes, the estimator uses."""
@@ -126,7 +97,7 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
             indicators = self._groups.of_others(sensitive_features, len(rows))
             membership, cells = np.unique(indicators, axis=0, return_inverse=True)
         groups = replace(self._groups, cells=cells.ravel(), membership=membership)
-        points = Problem(rows - self._origin, groups, int(self.n_clusters), self.kind)
+        points = PrototypeProblem(groups, int(self.n_clusters), rows - self._origin, self.kind)
         return points.assigned(self._prototypes, membership @ self.group_prices_)
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
@@ -135,25 +106,27 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
         rows = checked_rows(self, X, reset=False, normalize=self.normalize).numpy()
         return distances(rows - self._origin, self._prototypes, "kmedian").astype(rows.dtype)
 
-    def _begin(self, X: Any, features: Any) -> _Data:
+    def _begin(self, X: Any, features: Any) -> _Points:
         """Check the input and build the starts: the method without fairness from each of the seeds."""
         watch, K = Stopwatch(), int(self.n_clusters)
         rows, groups = fit_input(self, X, features)
         values = rows.numpy()
         origin = values.mean(axis=0, dtype=np.float64)
-        problem = part = Problem(values - origin, groups, K, self.kind)
+        problem = part = PrototypeProblem(groups, K, values - origin, self.kind)
         sampled = sample(groups.cells, max(_SAMPLE[self.kind], _MEMBERS * K), self.random_state)
         seeds: NDArray[Any] | None = None
         if sampled is not None:
             with suppress(TooFewDistinct):  # the full data may have enough distinct points
                 seeds = seeds_among(self, values[sampled])
-                part = Problem(problem.values[sampled], replace(groups, cells=groups.cells[sampled]), K, self.kind)
+                some = replace(groups, cells=groups.cells[sampled])
+                part = PrototypeProblem(some, K, problem.values[sampled], self.kind)
         if seeds is None:
             seeds = seeds_among(self, values)
         starts = [{0.0: self._unfair(part, seed - origin)} for seed in seeds]
-        return _Data(values, origin, problem, part, starts, watch.lap())
+        objective = partial(objective_of, self.kind, values)
+        return _Points(problem, part, starts, objective, 0.0, watch.lap(), values=values, origin=origin)
 
-    def _unfair(self, problem: Problem, prototypes: NDArray[Any]) -> NDArray[np.int64]:
+    def _unfair(self, problem: PrototypeProblem, prototypes: NDArray[Any]) -> NDArray[np.int64]:
         """(n,) labels of K-means, or of K-median with geometric medians, from these prototypes (K, D)."""
         if self.kind == "kmedian":
             return near_medians(problem, prototypes)
@@ -163,51 +136,33 @@ class PrototypeClustering(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Wei
             labels: NDArray[np.int64] = lloyd.fit(problem.values).labels_.astype(np.int64)
         return labels
 
-    def _ends(
-        self, data: _Data, weights: Sequence[float], done: Callable[[int, int], None] | None = None
-    ) -> list[Stage]:
-        """Result of the best start at each of the weights: the fewest empty clusters and, of those, the lowest E.
-
-        A start begins at each weight from its labels at the next lower one.
-        """
-        best = dict[float, Stage]()
-        for start, labels in enumerate(data.starts):
-            for i, weight in enumerate(weights):
-                shared = data.share * weight
-                reached = max(other for other in labels if other <= shared)
-                found = stage(Moves(data.part, labels[reached]), shared, self.max_iter, self.tol, reached)
-                labels[shared] = found.labels
-                if weight not in best or (found.empty, found.objective) < (best[weight].empty, best[weight].objective):
-                    best[weight] = found
-                if done is not None:
-                    done(start * len(weights) + i + 1, len(data.starts) * len(weights))
-        return [self._with_all(data, best[weight], weight) for weight in weights]
-
-    def _with_all(self, data: _Data, found: Stage, weight: float) -> Stage:
+    def _with_all(self, data: _Points, found: Stage, weight: float) -> Stage:  # type: ignore[override]
         """The result with all points, from that of a sample with its prototypes and prices."""
         if data.part is data.problem:
             return found
+        assert found.prototypes is not None
         if weight == 0:
             labels = self._unfair(data.problem, found.prototypes)
         else:
             prices = data.part.groups.membership @ data.part.prices(found.labels, found.prototypes)
             labels = data.problem.assigned(found.prototypes, prices)
-        return stage(Moves(data.problem, labels), weight, self.max_iter, self.tol, weight)
+        return stage(data.problem.moves(labels), weight, self.max_iter, self.tol, weight)
 
-    def _keep(self, end: Stage, problem: _Data, seconds: Seconds) -> None:
+    def _keep(self, end: Stage, data: _Points, seconds: Seconds) -> None:  # type: ignore[override]
+        assert end.prototypes is not None
         labels, order = numbered(self, end.labels)
-        prototypes, groups = end.prototypes[order], problem.groups
+        prototypes, groups = end.prototypes[order], data.groups
         keep_fairness(self, labels, groups)
         if self.kind == "kmeans":
-            self.objective_ = self.inertia_ = kmeans_objective(problem.values, labels)
+            self.objective_ = self.inertia_ = kmeans_objective(data.values, labels)
         else:
-            self._keep_medoids(medoids(problem.values, labels))
-        self._groups, self._origin, self._prototypes = groups.without_points(), problem.origin, prototypes
-        self.cluster_centers_ = (prototypes + problem.origin).astype(problem.values.dtype)
+            self._keep_medoids(medoids(data.values, labels))
+        self._groups, self._origin, self._prototypes = groups.without_points(), data.origin, prototypes
+        self.cluster_centers_ = (prototypes + data.origin).astype(data.values.dtype)
         self._n_features_out = self.n_clusters
         self.fairness_weight_ = end.weight
         self.group_prices_ = (
-            problem.problem.prices(labels, prototypes)
+            data.problem.prices(labels, prototypes)
             if end.weight > 0
             else np.zeros((len(groups.names), self.n_clusters))
         )

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import validate_data
 
@@ -13,11 +14,53 @@ from clustering.foundation.cores import shared_if_large
 from clustering.foundation.parameters import AtLeast
 from clustering.foundation.timing import Seconds, Stopwatch
 from fairness.fit_input import SmallGroups, warn_if_one_group
+from fairness.groups import Groups
+from fairness.optimiser.moves import Problem, Stage, stage
 from fairness.optimiser.weight_search import Ended, Goal
 from fairness.trade_off import GRID, path_weights
 
 AUTOMATIC = 10.0
 """Default weight in units of the estimator; most data end near their target there."""
+
+
+Start = dict[float, NDArray[np.int64]]
+"""Labels of a start by weight, at first those from which it begins, at 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Data and starts of a fit.
+
+    Attributes:
+        problem: all N points.
+        part: a sample of them if there are many, else all.
+        starts: the starts of `part`.
+        fair_starts: further ones for weights above 0, computed when they are needed.
+        objective: objective of labels (N,).
+        seconds_of_graph, seconds_of_seeds: time that building all this took.
+    """
+
+    problem: Problem
+    part: Problem
+    starts: list[Start]
+    objective: Callable[[NDArray[np.int64]], float]
+    seconds_of_graph: float
+    seconds_of_seeds: float
+    fair_starts: Callable[[], list[Start]] = list
+
+    @property
+    def groups(self) -> Groups:
+        return self.problem.groups
+
+    @property
+    def share(self) -> float:
+        """Weight for the sample, at which prices are those of all points, relative to the weight for these."""
+        return len(self.part.groups.cells) / len(self.problem.groups.cells)
+
+    def seconds(self, total: float, models: int) -> Seconds:
+        """Share of each of `models` models in a fit of `total` seconds."""
+        graph, seeds = self.seconds_of_graph, self.seconds_of_seeds
+        return Seconds(graph / models, seeds / models, (total - graph - seeds) / models)
 
 
 @dataclass(eq=False, repr=False)
@@ -33,31 +76,31 @@ class Weighted(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
     init: str | ArrayLike = "k-means++"
     n_init: Annotated[int, AtLeast(1)] = 3
     max_iter: Annotated[int, AtLeast(1)] = 300
+    tol: Annotated[float, AtLeast(0)] = 1e-5
     random_state: Any = None
 
     def _fit(self, X: ArrayLike, y: Any, sensitive_features: Any, **given: Any) -> Self:
         """Fit at the weight, or search for one that reaches the goal; `given` are further arguments of `_begin`."""
         watch, goal = Stopwatch(), Goal.of(self)
-        problem = self._begin(X, sensitive_features, **given)
-        groups = problem.groups
+        data = self._begin(X, sensitive_features, **given)
+        groups, unit = data.groups, data.problem.unit
         if goal is not None:
             goal.check_reachable(groups)
         if y is None:
             warn_if_one_group(self, [self.fairness_weight], groups, sensitive_features, stacklevel=5)
         if goal is None:
-            weight = problem.unit * AUTOMATIC if self.fairness_weight is None else float(self.fairness_weight)
-            end = self._ends(problem, [0.0 if groups.trivial else weight])[0]
+            weight = unit * AUTOMATIC if self.fairness_weight is None else float(self.fairness_weight)
+            end = self._ends(data, [0.0 if groups.trivial else weight])[0]
         else:
-            weights = [0.0] if groups.trivial else [problem.unit * weight for weight in GRID]
-            remedy = "rounding='flow'" if getattr(self, "rounding", "flow") == "argmax" else ""
+            weights = [0.0] if groups.trivial else [unit * weight for weight in GRID]
 
-            def at(weights: Sequence[float]) -> Iterator[Ended[Any]]:
-                for end in self._ends(problem, weights):
-                    yield Ended(end.weight, end.labels, problem.objective(end.labels), end)
+            def at(weights: Sequence[float]) -> Iterator[Ended[Stage]]:
+                for end in self._ends(data, weights):
+                    yield Ended(end.weight, end.labels, data.objective(end.labels), end)
 
-            search = goal.search(at, groups, self.n_clusters, weights, remedy=remedy)
+            search = goal.search(at, groups, self.n_clusters, weights)
             end, self.weight_path_ = search.end, search.path
-        self._keep(end, problem, problem.seconds(watch.lap(), 1))
+        self._keep(end, data, data.seconds(watch.lap(), 1))
         return self
 
     @shared_if_large
@@ -87,32 +130,51 @@ class Weighted(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
             InputError: as in `fit`, or `weights` is invalid.
         """
         watch, lambdas = Stopwatch(), path_weights(weights)
-        problem = self._begin(X, sensitive_features, **given)
-        warn_if_one_group(self, lambdas, problem.groups, sensitive_features, stacklevel=4)
+        data = self._begin(X, sensitive_features, **given)
+        warn_if_one_group(self, lambdas, data.groups, sensitive_features, stacklevel=4)
         if weights is None:
-            lambdas = [problem.unit * weight for weight in lambdas]
-        requested = [0.0 if problem.groups.trivial else weight for weight in lambdas]
+            lambdas = [data.problem.unit * weight for weight in lambdas]
+        requested = [0.0 if data.groups.trivial else weight for weight in lambdas]
         rising = sorted(set(requested))
-        ends = dict(zip(rising, self._ends(problem, rising, done), strict=True))
-        seconds = problem.seconds(watch.lap(), len(lambdas))
+        ends = dict(zip(rising, self._ends(data, rising, done), strict=True))
+        seconds = data.seconds(watch.lap(), len(lambdas))
         models = [clone(self).set_params(fairness_weight=weight) for weight in lambdas]
         for model, weight in zip(models, requested, strict=True):
             validate_data(model, X, reset=True, skip_check_array=True)
-            model._keep(ends[weight], problem, seconds)
+            model._keep(ends[weight], data, seconds)
         return models
 
-    @abstractmethod
-    def _begin(self, X: Any, features: Any) -> Any:
-        """Check the input and build the starts: what is fitted, with `groups`, the `unit` of the weight, `objective` of
-        labels, and `seconds`."""
-
-    @abstractmethod
     def _ends(
-        self, problem: Any, weights: Sequence[float], done: Callable[[int, int], None] | None = None
-    ) -> list[Any]:
-        """Result of the best start at each of the rising weights, with `weight` and `labels`; a search for a goal calls
-        it several times."""
+        self, data: Data, weights: Sequence[float], done: Callable[[int, int], None] | None = None
+    ) -> list[Stage]:
+        """At each of the rising weights, the start with the fewest empty clusters and, of those, the lowest E.
+
+        A start begins at each weight from its labels at the next lower one; a search for a goal calls this repeatedly.
+        """
+        best = dict[float, Stage]()
+        starts = data.starts + (data.fair_starts() if weights[-1] > 0 else [])
+        for start, labels in enumerate(starts):
+            for i, weight in enumerate(weights):
+                if weight > 0 or start < len(data.starts):
+                    shared = data.share * weight
+                    reached = max(other for other in labels if other <= shared)
+                    found = stage(data.part.moves(labels[reached]), shared, self.max_iter, self.tol, reached)
+                    labels[shared] = found.labels
+                    rank = found.empty, found.objective
+                    if weight not in best or rank < (best[weight].empty, best[weight].objective):
+                        best[weight] = found
+                if done is not None:
+                    done(start * len(weights) + i + 1, len(starts) * len(weights))
+        return [self._with_all(data, best[weight], weight) for weight in weights]
+
+    def _with_all(self, data: Data, found: Stage, weight: float) -> Stage:
+        """The result with all points, from that of a sample."""
+        return found
 
     @abstractmethod
-    def _keep(self, end: Any, problem: Any, seconds: Seconds) -> None:
+    def _begin(self, X: Any, features: Any) -> Data:
+        """Check the input and build the starts."""
+
+    @abstractmethod
+    def _keep(self, end: Stage, data: Data, seconds: Seconds) -> None:
         """Set the fitted attributes."""

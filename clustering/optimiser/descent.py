@@ -64,7 +64,6 @@ def descend(
     clamp: tuple[Tensor, Tensor] | None = None,
     temperature: float = 1.0,
     step: Step = "monotone",
-    proximal: float = 0.0,
     max_iterations: int = 100,
     tolerance: float | None = 1e-6,
     gap_tolerance: float = 1e-5,
@@ -78,14 +77,12 @@ def descend(
     Args:
         cost: (…, N, K), lower is better, finite. Terms receive the leading dimensions flattened, (B, N, K).
         terms: terms of the objective besides the cost and the entropy.
-        start: (…, N, K) initial assignments, floored at 1e-12; default softmax(-cost / T), or softmax(-cost) if T = 0.
+        start: (…, N, K) initial assignments, floored at 1e-12; default softmax(-cost / T).
         clamp: (mask (…, N) bool, labels (…, N) int64), or (N,) for all problems: rows that stay exactly one-hot and do
             not count in the entropy, the predicted decrease and the gap.
-        temperature: T >= 0, weight of the entropy.
+        temperature: T > 0, weight of the entropy.
         step: "monotone" is guarded, so that R never rises by more than rounding; "published" is the unguarded step of
             the papers, which stops by the change of R only.
-        proximal: rho of the published step (0 for SLK and LaplacianShot, the constant L with T = 0 for fair
-            clustering). The monotone step chooses its own.
         max_iterations: maximum number of steps, including rejected ones.
         tolerance: stop when |R+ - R| <= tolerance |R|, or is within rounding, from the third step on, if also
         gap_tolerance: gap <= gap_tolerance |R|. A small change of R alone would stop too early when rho is large. With
@@ -93,13 +90,10 @@ def descend(
         trace: whether to record R after every step.
 
     Raises:
-        InputError: temperature < 0, or a published step with T + proximal = 0.
+        InputError: temperature is not above 0.
     """
-    if temperature < 0 or (step == "published" and temperature + proximal == 0):
-        raise InputError(
-            f"temperature={temperature} with step={step}: temperature must be >= 0, and temperature + proximal above 0 "
-            "for the published step"
-        )
+    if not temperature > 0:
+        raise InputError(f"temperature must be above 0, not {temperature}")
     batch, shape = cost.shape[:-2], cost.shape
     if clamp is not None:
         mask, labels = (part.expand(shape[:-1]).reshape(-1, 1, shape[-2]) for part in clamp)
@@ -107,19 +101,18 @@ def descend(
     problem = Objective.of(cost.reshape(-1, *shape[-2:]), terms, clamp, temperature)
     state = problem.at(problem.start(start))
     places, guarded = torch.arange(len(state.R), device=state.R.device), step == "monotone"
-    kappa = torch.full_like(state.R, 2.0) if guarded and temperature == 0 else None
-    guard = Guard(places >= 0, tolerance, gap_tolerance, kappa, guarded)
+    guard = Guard(places >= 0, tolerance, gap_tolerance, guarded=guarded)
     work = _Work(problem, state, places, len(places), guard)
     result, objectives = _Result.empty(state), [state.R]
 
     for iteration in range(max_iterations + 1):
         problem, guard, state, last = work.problem, work.guard, work.now, iteration == max_iterations
-        rho = problem.rho(state, guard.kappa) if guard.kappa is not None else proximal or None
+        rho = None if guard.kappa is None else problem.rho(state, guard.kappa)
         L = problem.step(state, rho)
         predicted, rounding = problem.predicted(state, L, rho), problem.rounding(state)
         if last or guard.ended:
             # The predicted decrease of a pure step equals the gap.
-            gap = -predicted if rho is None and temperature > 0 else problem.gap(state)
+            gap = -predicted if rho is None else problem.gap(state)
             guard.spare(gap, state.R, rounding)
             result.take(work, gap, iteration, everything=last)
             if work.left == 0:

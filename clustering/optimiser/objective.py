@@ -52,7 +52,6 @@ class Objective:
     cost: Tensor  # (B, K, N)
     terms: Sequence[Term]
     temperature: float
-    smallest_rho: Tensor | None  # (B,); used at temperature 0, where the step divides by rho
     free: Tensor | None = None  # (B, 1, N), False in clamped rows
     one_hot: Tensor | None = None  # (B, K, N), the clamped rows
 
@@ -61,10 +60,7 @@ class Objective:
         cls, cost: Tensor, terms: Sequence[Term], clamp: tuple[Tensor, Tensor] | None, temperature: float
     ) -> "Objective":
         cost = cost.mT.contiguous()
-        smallest = None
-        if temperature == 0:
-            smallest = 1e-9 * (cost.amax((1, 2)) - cost.amin((1, 2))).clamp_min(1e-30)
-        plain = cls(cost, terms, temperature, smallest)
+        plain = cls(cost, terms, temperature)
         if clamp is None:
             return plain
         mask, labels = clamp
@@ -72,13 +68,13 @@ class Objective:
         return replace(plain, free=~mask, one_hot=((labels == classes) & mask).to(cost.dtype))
 
     def select(self, problems: Tensor) -> "Objective":
-        parts = (None if part is None else part[problems] for part in (self.smallest_rho, self.free, self.one_hot))
+        parts = (None if part is None else part[problems] for part in (self.free, self.one_hot))
         terms = [term.select(problems) for term in self.terms]
         return Objective(self.cost[problems], terms, self.temperature, *parts)
 
     def start(self, start: Tensor | None) -> Tensor:
         if start is None:
-            return torch.log_softmax(self.cost / -(self.temperature or 1.0), dim=1)
+            return torch.log_softmax(self.cost / -self.temperature, dim=1)
         return torch.log_softmax(start.reshape(self.cost.mT.shape).mT.clamp_min(_FLOOR).log(), dim=1)
 
     def at(self, L: Tensor) -> State:
@@ -99,34 +95,30 @@ class Objective:
     def rho(self, state: State, kappa: Tensor) -> Tensor:
         """(B, 1, N) or (B, 1, 1) proximal weights."""
         unit = sum((term.curvature(state.S.mT) for term in self.terms), state.S.new_zeros(1, 1))
-        rho = kappa[:, None].to(state.S.dtype) * unit
-        if self.smallest_rho is not None:
-            rho = torch.maximum(rho, self.smallest_rho[:, None])
-        return rho[:, None]
+        return (kappa[:, None].to(state.S.dtype) * unit)[:, None]
 
-    def step(self, state: State, rho: Tensor | float | None) -> Tensor:
+    def step(self, state: State, rho: Tensor | None) -> Tensor:
         """Log-assignments after one step; `rho` None is the pure step."""
         if rho is None:
             return torch.log_softmax(state.G / -self.temperature, dim=1)
         return torch.log_softmax((rho * state.L).sub_(state.G).div_(self.temperature + rho), dim=1)
 
-    def predicted(self, state: State, L: Tensor, rho: Tensor | float | None) -> Tensor:
+    def predicted(self, state: State, L: Tensor, rho: Tensor | None) -> Tensor:
         """(B,) change of the surrogate by the step to L, -sum_p (T + rho_p) KL(s_p || s_p+) <= 0."""
         rise = L - state.L if self.free is None else (L - state.L).mul_(self.free)
-        if isinstance(rho, Tensor):
+        if rho is not None:
             return inner(state.S, rise.mul_(self.temperature + rho)).clamp_max(0)
-        return inner(state.S, rise).clamp_max(0) * (self.temperature + (rho or 0.0))
+        return inner(state.S, rise).clamp_max(0) * self.temperature
 
     def gap(self, state: State) -> Tensor:
-        """(B,) <G, S> + T <S, L> + T sum_p logsumexp(-G_p / T), at T = 0 <G, S> - sum_p min_k G_pk."""
+        """(B,) <G, S> + T <S, L> + T sum_p logsumexp(-G_p / T)."""
         excess = torch.cat([self._excess(*parts) for parts in zip(*map(_by_points, state[:3]), strict=True)], dim=2)
         return _total(excess if self.free is None else excess * self.free).clamp_min(0)
 
     def _excess(self, L: Tensor, S: Tensor, G: Tensor) -> Tensor:
         """(B, 1, n) contributions of a block of points to the gap."""
         T = self.temperature
-        best = -T * torch.logsumexp(-G / T, dim=1, keepdim=True) if T > 0 else G.amin(1, keepdim=True)
-        return (S * (G + T * L)).sum(1, keepdim=True) - best
+        return (S * (G + T * L)).sum(1, keepdim=True) + T * torch.logsumexp(-G / T, dim=1, keepdim=True)
 
     def rounding(self, state: State) -> Tensor:
         """(B,) bound on the rounding error of R."""

@@ -5,13 +5,8 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from clustering.foundation.errors import InputError
-
 _WHOLE = 1e-6
 """Distance from an integer below which a count is taken to be that integer."""
-
-_MAX_VARIABLES = 1 << 20
-"""Maximum number of fractional assignments, which take some minutes."""
 
 
 def rounded(shares: csr_array, cost: NDArray[np.floating], cells: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -55,25 +50,6 @@ def rounded(shares: csr_array, cost: NDArray[np.floating], cells: NDArray[np.int
     chosen = result.x > 0.5
     labels[rows[chosen]] = columns[chosen]
     return labels
-
-
-def rounded_assignments(assignments: NDArray[np.floating], cells: NDArray[np.integer]) -> NDArray[np.int64]:
-    """(n,) labels that agree best with soft assignments under the constraints of `rounded`.
-
-    Args:
-        assignments: (n, K) rows on the simplex; entries below 1e-6 count as 0.
-        cells: (n,) combination of groups of each point, 0..C-1.
-
-    Raises:
-        InputError: there are more than 2^20 assignments.
-    """
-    if assignments.size > _MAX_VARIABLES:
-        raise InputError(
-            f"rounding='flow': {len(assignments)} points have fractional assignments, more than rounding supports "
-            f"({assignments.size} variables of at most {_MAX_VARIABLES}); set rounding='argmax'"
-        )
-    kept = np.where(assignments > _WHOLE, assignments, 0.0)
-    return rounded(csr_array(kept / kept.sum(axis=1, keepdims=True)), -assignments, cells)
 
 
 def _sums(into: NDArray[np.integer]) -> csr_array:

@@ -128,8 +128,6 @@ class Goal:
         groups: Groups,
         clusters: int,
         weights: Sequence[float],
-        *,
-        remedy: str = "",
     ) -> SearchResult[End]:
         """Find the result with the lowest objective that reaches the goal.
 
@@ -142,7 +140,6 @@ class Goal:
             groups: groups of the points.
             clusters: K.
             weights: weights of the path, rising.
-            remedy: remedy for a goal that is missed, besides fewer clusters and more starts.
 
         Warns: ConvergenceWarning: no result reaches the goal.
         """
@@ -172,10 +169,9 @@ class Goal:
         _, best, end = min((each for each in found if each[0] <= equal), key=lambda each: each[1].weight)
         if not best.reached:
             goal = " and ".join(f"{name}={value:g}" for name, value in vars(self).items() if value is not None)
-            others = f", more n_init or {remedy}" if remedy else " or more n_init"
             warnings.warn(
                 f"no weight reached {goal}: the closest labels have an error of {best.fairness_error:.4g} and a "
-                f"minimum balance of {best.balance_min:.4g}; relax the goal, or set fewer n_clusters{others}",
+                f"minimum balance of {best.balance_min:.4g}; relax the goal, or set fewer n_clusters or more n_init",
                 ConvergenceWarning,
                 stacklevel=5,
             )

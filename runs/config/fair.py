@@ -14,7 +14,6 @@ METRICS = {
     "objective": "objective",
     "price_of_fairness": "price",
     "fairness_error": "fairness_error",
-    "soft_fairness_error": "soft_error",
     "balance": "balance_min",
     "balance_mean": "balance_mean",
     "clusters_found": "clusters",

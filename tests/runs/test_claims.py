@@ -406,7 +406,6 @@ def made_up(**changes):
         "labels": np.zeros((3, 4), dtype=np.int64),
         "objective": np.array([1.0, 2.0, 4.0]),
         "fairness_error": np.array([3.0, 1.0, 0.0]),
-        "soft_error": np.full(3, np.nan),
         "balance_min": np.zeros(3),
         "balance_mean": np.zeros(3),
         "group_counts": np.ones((3, 2, 2), dtype=np.int64),

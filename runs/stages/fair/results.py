@@ -29,7 +29,6 @@ class TradeOff:
     labels: NDArray[Any]  # (W, N) clusters
     objective: Floats  # (W,) objective of the labels; NaN for a method that does not report it
     fairness_error: Floats  # (W,) fairness error of the labels, summed over clusters
-    soft_error: Floats  # (W,) fairness error of the soft assignments; NaN for a method without
     balance_min: Floats  # (W,) minimum over clusters
     balance_mean: Floats  # (W,) mean over clusters
     group_counts: NDArray[np.int64]  # (W, J, K) points of each group in each cluster
@@ -92,7 +91,6 @@ class TradeOff:
             labels=found.astype(np.min_scalar_type(int(found.max()))),
             objective=each("objective_", "inertia_").astype(np.float64),
             fairness_error=each("fairness_error_"),
-            soft_error=each("soft_fairness_error_"),
             balance_min=each("balance_min_"),
             balance_mean=each("balance_mean_"),
             group_counts=each("group_counts_"),
