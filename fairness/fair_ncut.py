@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
-from functools import cache
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -28,7 +27,7 @@ from fairness.optimiser.cut_moves import CutProblem
 from fairness.optimiser.fair_spectrum import embedded_labels, fair_embedding, linked_points
 from fairness.optimiser.moves import Stage
 from fairness.reporting import keep_fairness
-from fairness.weighted import Data, Start, Weighted
+from fairness.weighted import Data, Weighted
 
 
 @dataclass(eq=False, repr=False)
@@ -54,9 +53,9 @@ class FairNcut(Weighted):
     target, intersectional, small_groups : definition of the groups, as in `FairKMeans`.
     n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N - 1 are used. The
         default of 19 is that of the papers' code, which counts the point itself among its 20.
-    init : first labels. "k-means++" takes the nearest seed (papers). "spectral" does the same and, if the weight is
-        above 0, adds a start from fair spectral clustering (`fairness.optimiser.fair_spectrum`), which often leads to
-        far lower cuts and costs K eigenvectors of the graph. An array (N,) gives the labels 0..K-1 of a single start.
+    init : first labels. "k-means++" takes the nearest seed (papers). "spectral" adds a start from fair spectral
+        clustering (`fairness.optimiser.fair_spectrum`), which often leads to far lower cuts and costs K
+        eigenvectors of the graph. An array (N,) gives the labels 0..K-1 of a single start.
     n_init : number of starts; the one with the most clusters and, among those, the lowest E is kept.
     max_iter, tol : as in `FairKMeans`.
     random_state : seed or generator of the initialisations.
@@ -101,16 +100,13 @@ class FairNcut(Weighted):
         W, _ = graph_and_variance(graph, rows, self.n_neighbors, "average", 1.0)
         building, affinities = watch.lap(), scipy_graph(W)
         problem = CutProblem(groups, int(self.n_clusters), affinities)
-        starts = [{0.0: labels} for labels in self._first_labels(rows)]
+        labels = [*self._first_labels(rows), *self._spectral_labels(affinities, groups, values)]
 
         def objective(labels: NDArray[np.int64]) -> float:
             return graph_objectives(labels, affinities).normalised_cut
 
-        @cache
-        def fair_starts() -> list[Start]:
-            return self._spectral_starts(affinities, groups, values)
-
-        return _Graph(problem, problem, starts, objective, building, watch.lap(), fair_starts, graph=W)
+        starts = [{0.0: first} for first in labels]
+        return _Graph(problem, problem, starts, objective, building, watch.lap(), graph=W)
 
     def _first_labels(self, rows: Rows) -> NDArray[np.int64]:
         """(T, N) labels from which the starts begin."""
@@ -124,17 +120,17 @@ class FairNcut(Weighted):
             raise InputError(f"init must be spectral, k-means++ or {len(rows.values)} labels 0..{self.n_clusters - 1}")
         return labels.astype(np.int64)[None]
 
-    def _spectral_starts(self, affinities: csr_array, groups: Groups, values: Tensor) -> list[Start]:
-        """The start from fair spectral clustering, unless `init` excludes it or the graph has too few linked points."""
+    def _spectral_labels(self, affinities: csr_array, groups: Groups, values: Tensor) -> list[NDArray[np.int64]]:
+        """Labels of fair spectral clustering, unless `init` excludes them or the graph has too few linked points."""
         K = self.n_clusters
-        applies = isinstance(self.init, str) and self.init == "spectral" and not groups.trivial
+        applies = isinstance(self.init, str) and self.init == "spectral"
         if not applies or not len(linked_points(affinities)) >= K > 1:
             return []
         generator = stream(seed_of(self.random_state), "fair start")
         embedding, _ = fair_embedding(affinities, groups, K, generator)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # too few distinct rows
-            return [{0.0: embedded_labels(embedding, affinities, values, K, self.n_init, generator)}]
+            return [embedded_labels(embedding, affinities, values, K, self.n_init, generator)]
 
     def _keep(self, end: Stage, data: "_Graph", seconds: Seconds) -> None:  # type: ignore[override]
         labels, _ = numbered(self, end.labels)

@@ -35,7 +35,6 @@ class Data:
         problem: all N points.
         part: a sample of them if there are many, else all.
         starts: the starts of `part`.
-        fair_starts: further ones for weights above 0, computed when they are needed.
         objective: objective of labels (N,).
         seconds_of_graph, seconds_of_seeds: time that building all this took.
     """
@@ -46,7 +45,6 @@ class Data:
     objective: Callable[[NDArray[np.int64]], float]
     seconds_of_graph: float
     seconds_of_seeds: float
-    fair_starts: Callable[[], list[Start]] = list
 
     @property
     def groups(self) -> Groups:
@@ -152,19 +150,16 @@ class Weighted(ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
         A start begins at each weight from its labels at the next lower one; a search for a goal calls this repeatedly.
         """
         best = dict[float, Stage]()
-        starts = data.starts + (data.fair_starts() if weights[-1] > 0 else [])
-        for start, labels in enumerate(starts):
+        for start, labels in enumerate(data.starts):
             for i, weight in enumerate(weights):
-                if weight > 0 or start < len(data.starts):
-                    shared = data.share * weight
-                    reached = max(other for other in labels if other <= shared)
-                    found = stage(data.part.moves(labels[reached]), shared, self.max_iter, self.tol, reached)
-                    labels[shared] = found.labels
-                    rank = found.empty, found.objective
-                    if weight not in best or rank < (best[weight].empty, best[weight].objective):
-                        best[weight] = found
+                shared = data.share * weight
+                reached = max(other for other in labels if other <= shared)
+                found = stage(data.part.moves(labels[reached]), shared, self.max_iter, self.tol, reached)
+                labels[shared] = found.labels
+                if weight not in best or (found.empty, found.objective) < (best[weight].empty, best[weight].objective):
+                    best[weight] = found
                 if done is not None:
-                    done(start * len(weights) + i + 1, len(starts) * len(weights))
+                    done(start * len(weights) + i + 1, len(data.starts) * len(weights))
         return [self._with_all(data, best[weight], weight) for weight in weights]
 
     def _with_all(self, data: Data, found: Stage, weight: float) -> Stage:
