@@ -13,8 +13,8 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.progress import Progress, quiet
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, ImageArray, Split
-from fsl.benchmarks.encoded import EncodedPictures
 from fsl.benchmarks.images import read_split
+from fsl.benchmarks.layouts import EncodedPictures
 from fsl.benchmarks.listed import ListedBenchmark
 
 BLOCK = 32  # pictures that a core checks at once

@@ -12,9 +12,9 @@ from PIL import Image
 
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
-from fsl.benchmarks.encoded import EncodedPictures
 from fsl.benchmarks.folder import Folder
 from fsl.benchmarks.images import images_source, open_images
+from fsl.benchmarks.layouts import EncodedPictures
 from fsl.picture_folders import digests, in_both, labelled_pictures, unlabelled_pictures
 
 ANIMALS = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay")
