@@ -3,11 +3,11 @@
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from clustering.files.pictures import HIDDEN, PICTURES, pictures_under
-from clustering.files.regular import open_regular
+from clustering.files.regular import read_bytes
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.layouts import pictures_by_class
@@ -15,8 +15,7 @@ from fsl.benchmarks.layouts import pictures_by_class
 FEWEST = 2  # minimum number of classes
 
 
-@dataclass(frozen=True)
-class LabelledPictures:
+class LabelledPictures(NamedTuple):
     """Labelled pictures.
 
     Attributes:
@@ -89,31 +88,19 @@ def digests(files: Sequence[str]) -> tuple[str, ...]:
 
 
 def in_both(support: Mapping[str, str], query: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Pairs of files (query, support) with identical content.
-
-    Args:
-        support, query: hash of each file.
-    """
+    """Pairs of files (query, support) with identical content, given the hash of each file."""
     known = {digest: file for file, digest in support.items()}
     return [(file, known[digest]) for file, digest in query.items() if digest in known]
 
 
 def copies(digests: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Pairs of files (duplicate, first occurrence) with identical content.
-
-    Args:
-        digests: hash of each file.
-    """
+    """Pairs of files (duplicate, first occurrence) with identical content, given the hash of each file."""
     first: dict[str, str] = {}
     return [(file, first[digest]) for file, digest in digests.items() if first.setdefault(digest, file) != file]
 
 
 def _digest(file: str) -> str:
-    try:
-        with open_regular(file) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()[:32]
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror}); restore it") from error
+    return hashlib.sha256(read_bytes(file)).hexdigest()[:32]
 
 
 def _folder(folder: str | Path, role: str, wanted: str) -> Path:

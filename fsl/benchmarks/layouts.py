@@ -253,9 +253,7 @@ def _shard(path: Path) -> pd.DataFrame:
     except UNREADABLE as error:
         raise _damaged(path, error) from error
     names = [f"{path}: {name}{number:08d}.jpg" for name, number in zip(classes, ids, strict=True)]
-    return frame_of(
-        names, classes, lambda span: blob[span[0] : span[1]].tobytes(), itertools.pairwise(offset)
-    )
+    return frame_of(names, classes, lambda span: blob[span[0] : span[1]].tobytes(), itertools.pairwise(offset))
 
 
 def _with_labels(path: Path) -> tuple[Path, ...]:
