@@ -30,13 +30,13 @@ from clustering.estimator_input import (
 )
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.cores import one_core
+from clustering.foundation.devices import resolve_device
 from clustering.foundation.errors import InputError
 from fsl.class_names import ClassNames
 from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, described
 from fsl.episodes import LARGEST_GRAM, LOGIT_SCALE, Episodes, Strategy, check_base_mean, check_evidence
 from fsl.features.arrays import as_labels, as_rows
 from fsl.features.prompts import PROMPTS, distinct
-from fsl.machine import resolve_device
 from fsl.named_strategies import cautions, name_of, named, stored
 from fsl.picture_folders import labelled_pictures, unlabelled_pictures
 from fsl.transforms import transform_features

@@ -339,17 +339,15 @@ def _folders(folder: Path, known: Mapping[str, Split]) -> list[Place]:
     below = len(f"{folder}{os.sep}")
     files = [(file, file[below:].partition(os.sep)[0].lower()) for file in pictures_under(folder)]
     without = _whole({top for _, top in files})
-    members: dict[Split | None, list[tuple[str, str]]] = {}
+    members: dict[Split | None, tuple[list[str], list[str]]] = {}
     for file, top in sorted(files, key=lambda item: item[1] == "query"):
         name = _named(file, known)
         split = None if name else next((split for split in SPLITS if top in FILES[split]), None)
         if top not in without:
-            members.setdefault(split, []).append((file, name or os.path.basename(os.path.dirname(file))))
-    return [
-        _of_files("folders of pictures", split, *map(list, zip(*members[split], strict=True)))
-        for split in (None, *SPLITS)
-        if split in members
-    ]
+            mine, classes = members.setdefault(split, ([], []))
+            mine.append(file)
+            classes.append(name or os.path.basename(os.path.dirname(file)))
+    return [_of_files("folders of pictures", split, *members[split]) for split in (None, *SPLITS) if split in members]
 
 
 def _named(file: str, known: Mapping[str, Split]) -> str:

@@ -137,7 +137,7 @@ class ListedBenchmark(Validated):
         split = "base" if tenth else split
         places = [place for place in self.places() if place.split in (None, split)]
         frames = [place.open().assign(split=place.split) for place in places]
-        found = pd.concat(frames or [frame_of([], [], len, []).assign(split=None)], ignore_index=True)
+        found: pd.DataFrame = pd.concat(frames or [frame_of([], [], bytes, []).assign(split=None)], ignore_index=True)
         classes, owner = self.classes[split], found["class_name"].map(self.owners())
         listed = bool(classes) and bool(owner.notna().any())
         by_name = found["split"].isna() | listed

@@ -157,7 +157,7 @@ class FeatureBank:
         if words is not None:
             check_text(rows, words, len(names))
             rows, words = unit(rows), unit(words)
-        parts = {"features": rows, "text": words}
+        parts: dict[str, Any] = {"features": rows, "text": words}
         parts["base_mean"] = None if base_mean is None else as_vector(base_mean, "base_mean")
         scale = as_vector(logit_scale, "logit_scale")
         if scale.size != 1:
@@ -168,7 +168,7 @@ class FeatureBank:
             provenance=dict(provenance or {}),
             logit_scale=float(scale.item()),
             prompts=tuple(prompts),
-            **{name: None if part is None else single(part) for name, part in parts.items()},
+            **{name: single(part) for name, part in parts.items() if part is not None},
         )
 
     @property

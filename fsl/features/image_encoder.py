@@ -19,6 +19,7 @@ from clustering.files.pictures import open_picture, squared
 from clustering.files.regular import read_bytes
 from clustering.files.tensors import fingerprint_of
 from clustering.files.torch_files import TORCH
+from clustering.foundation.devices import resolve_device
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.progress import Progress, quiet
@@ -26,7 +27,6 @@ from clustering.lengths import unit_rows
 from fsl.backbones.names import OPEN_CLIP, PACKAGED, TIMM
 from fsl.features.pictures import features_of
 from fsl.features.prompts import PROMPTS, texts_of
-from fsl.machine import resolve_device
 from fsl.weights.checkpoints import load_backbone
 from fsl.weights.open_clip_networks import TwoTowers, open_clip_network
 from fsl.weights.pretrained import Look, look_of, packaged_backbone, pretrained_backbone

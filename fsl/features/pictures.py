@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from clustering.foundation.cores import on_each_core
+from clustering.foundation.devices import resolve_device
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from fsl.benchmarks.augmentation import normalise
-from fsl.machine import resolve_device
 from fsl.weights.pretrained import Interpolation, Look
 
 LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue in grey (ITU-R BT.601)

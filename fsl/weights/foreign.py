@@ -16,6 +16,7 @@ from clustering.files.tensors import read_any_tensors
 from clustering.files.torch_files import TORCH, read_torch
 from clustering.foundation.errors import InputError, reason
 from fsl.backbones import create_backbone
+from fsl.weights.checkpoints import check_finite
 
 RECIPE = 1  # version; increased if the same file gives other weights, so that cached imports are not reused
 CONTAINERS = ("state_dict", "state", "model", "params", "model_state_dict", "net", "network", "weights")
@@ -49,9 +50,7 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
             "give the network of these weights with backbone=NAME"
         ) from error
     backbone.load_state_dict(matched.tensors)
-    bad = [key for key, value in backbone.state_dict().items() if not bool(value.isfinite().all())]
-    if bad:
-        raise InputError(f"{path}: NaN or infinite weights in the network's {bad[0]}; give another file")
+    check_finite(backbone.state_dict(), path)
     backbone.left_out = matched.left_out  # type: ignore[assignment]
     backbone.folded = matched.folded  # type: ignore[assignment]
     return backbone.eval()
@@ -61,10 +60,9 @@ HEADS = ("fc", "_fc", "classifier", "head", "head_dist", "linear", "last_linear"
 COUNTER = "num_batches_tracked"  # missing in older files, and not used in evaluation
 
 
-def _numbered(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """The number of each block, counted through the network, with its stage and its number within the stage."""
-    places = [(stage, block) for stage, count in enumerate(counts) for block in range(count)]
-    yield from ((number, *place) for number, place in enumerate(places))
+def _stages(*counts: int) -> Iterator[tuple[int, str]]:
+    """The number of each block, counted through the network, and its stage and number within the stage in timm."""
+    return enumerate(f"blocks.{stage}.{block}" for stage, count in enumerate(counts) for block in range(count))
 
 
 _EFFICIENTNET = (  # parts of blocks, without and with expansion
@@ -77,14 +75,14 @@ RENAMES: tuple[tuple[str, str], ...] = (
     (r"(^|\.)trunk\.(\d)\.BN\.", r"\1blocks.\2.1."),
     (r"(^|\.)trunk\.\d\.trunk\..*", ""),  # the same layers again
     *(
-        (rf"(^|\.)layers\.{number}\.{theirs}\.", rf"\1blocks.{stage}.{block}.{own}.")
-        for number, stage, block in _numbered((1, 2, 2, 6, 2))
+        (rf"(^|\.)layers\.{number}\.{theirs}\.", rf"\1{block}.{own}.")
+        for number, block in _stages(1, 2, 2, 6, 2)
         for theirs, own in (("conv1", "conv_dw"), ("conv2", "conv_pw"), ("bn1", "bn1"), ("bn2", "bn2"))
     ),
     (r"(^|\.)conv1\.(?=weight$)", r"\1conv_stem."),
     *(
-        (rf"(^|\.)_blocks\.{number}\.{theirs}\.", rf"\1blocks.{stage}.{block}.{own}.")
-        for number, stage, block in _numbered((1, 2, 2, 3, 3, 4, 1))
+        (rf"(^|\.)_blocks\.{number}\.{theirs}\.", rf"\1{block}.{own}.")
+        for number, block in _stages(1, 2, 2, 3, 3, 4, 1)
         for theirs, own in map(str.split, _EFFICIENTNET[number > 0].split(", "))
     ),
     (r"(^|\.)_conv_(stem|head)\.", r"\1conv_\2."),
@@ -129,13 +127,13 @@ def match(weights: Mapping[str, Tensor], backbone: nn.Module) -> Matched:
 
 
 def _renamed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors under the names by `RENAMES`; unknown names are kept."""
     found = {}
     for key, tensor in weights.items():
-        pattern, name = next(((old, new) for old, new in RENAMES if re.search(old, key)), ("^$", ""))
-        own = re.sub(pattern, name, key)
-        own = re.sub(r"#(\d)", lambda count: str(int(count[1]) - 1), own)
-        if own and (name or pattern == "^$"):
-            found[own] = tensor
+        pattern, name = next(((old, new) for old, new in RENAMES if re.search(old, key)), ("^", r"\g<0>"))
+        if name:
+            own = re.sub(pattern, name, key, count=1)
+            found[re.sub(r"#(\d)", lambda count: str(int(count[1]) - 1), own)] = tensor
     return found
 
 

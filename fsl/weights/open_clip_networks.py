@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.progress import Progress, quiet
 from fsl.backbones import registry
+from fsl.backbones.names import OPEN_CLIP
+from fsl.weights.checkpoints import check_finite
 from fsl.weights.foreign import read_weights
 from fsl.weights.pretrained import Look, Mode, absent
 
-PREFIX = "open_clip:"
 MODES: Mapping[str, Mode] = {"shortest": "center", "squash": "squash", "longest": "border"}
 BESIDE = "open_clip_config.json"
 """A file that repositories of the hub have beside the weights, with the preprocessing of pictures."""
@@ -79,8 +80,8 @@ class TwoTowers(nn.Module):
             if isinstance(error, ImportError):
                 problem = f"requires {error.name}; install it"
             raise InputError(
-                f"{PREFIX}{self.name}: its tokenizer {problem}, or choose a network with the tokenizer of CLIP, such "
-                "as ViT-B-32"
+                f"{OPEN_CLIP}{self.name}: its tokenizer {problem}, or choose a network with the tokenizer of CLIP, "
+                "such as ViT-B-32"
             ) from error
 
 
@@ -107,13 +108,15 @@ def open_clip_network(name: str, weights: str | Path | None) -> tuple[TwoTowers,
     tags = library.pretrained.list_pretrained_tags_by_model(name)
     if weights is None:
         listed = f"TAG ({textwrap.shorten(', '.join(tags), 200, placeholder='...')}) or pretrained=" if tags else ""
-        raise InputError(f"{PREFIX}{name}: no weights given; add pretrained={listed}FILE")
+        raise InputError(f"{OPEN_CLIP}{name}: no weights given; add pretrained={listed}FILE")
     config: Mapping[str, Any] = library.pretrained.get_pretrained_cfg(name, str(weights))
     of_tag, source = bool(config), str(weights)
     if not of_tag:
         path = Path(weights).expanduser()
         if not path.is_file() and len(path.parts) == 1 and not path.suffix and tags:
-            raise InputError(f"{unknown(f'weights of {PREFIX}{name}', str(weights), tags)}; nor is there such a file")
+            raise InputError(
+                f"{unknown(f'weights of {OPEN_CLIP}{name}', str(weights), tags)}; nor is there such a file"
+            )
         read_weights(path)  # rejects files that are damaged or contain code
         config, source = _preprocessing(path, name, tags), str(path.absolute())
     with torch.random.fork_rng(devices=[]), _silent():  # the weights drawn first are replaced
@@ -122,19 +125,17 @@ def open_clip_network(name: str, weights: str | Path | None) -> tuple[TwoTowers,
         except Exception as error:  # of open_clip, timm, or transformers
             if of_tag and isinstance(error, (OSError, RuntimeError)):
                 place = f"huggingface.co/{config['hf_hub'].rpartition('/')[0]}"
-                raise absent(f"{PREFIX}{name} pretrained={weights}", place) from error
+                raise absent(f"{OPEN_CLIP}{name} pretrained={weights}", place) from error
             lines = str(error).strip().splitlines() or [type(error).__name__]
             reason = textwrap.shorten(" ".join(lines[1:2] or lines), 160, placeholder="...")
             raise InputError(
-                f"{source}: cannot be used as weights of {PREFIX}{name}: {reason}; give the network of these weights"
+                f"{source}: cannot be used as weights of {OPEN_CLIP}{name}: {reason}; give the network of these weights"
             ) from error
-    bad = [key for key, value in model.named_parameters() if not bool(value.isfinite().all())]
-    if bad:
-        raise InputError(f"{source}: NaN or infinite weights in the network's {bad[0]}; give another file")
+    check_finite(dict(model.named_parameters()), source)
     sizes = model.visual.image_size  # type: ignore[union-attr]
     height, width = sizes if isinstance(sizes, tuple) else (sizes, sizes)
     if height != width:
-        raise InputError(f"{PREFIX}{name} requires images of {height} x {width}; choose a network with square input")
+        raise InputError(f"{OPEN_CLIP}{name} requires images of {height} x {width}; choose a network with square input")
     values = vars(library.transform.PreprocessCfg()) | config
     mean, std, mode = list(values["mean"]), list(values["std"]), MODES[values["resize_mode"]]
     return TwoTowers(name, model), Look(3, int(height), mean, std, values["interpolation"], 1.0, mode)
@@ -146,7 +147,7 @@ def _open_clip() -> Any:
         import open_clip
     except ImportError as error:
         raise InputError(
-            f"backbone={PREFIX}NAME requires the package open_clip_torch: pip install 'transduce[clip]'"
+            f"backbone={OPEN_CLIP}NAME requires the package open_clip_torch: pip install 'transduce[clip]'"
         ) from error
     return open_clip
 

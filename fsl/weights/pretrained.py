@@ -14,10 +14,9 @@ from torch import nn
 
 from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN, backbone_names, create_backbone, registry
-from fsl.backbones.names import PACKAGE, PACKAGED
+from fsl.backbones.names import PACKAGE, PACKAGED, TIMM
 from fsl.weights.foreign import import_backbone
 
-PREFIX = "timm:"
 Mode = Literal["center", "squash", "border"]
 Interpolation = Literal["bilinear", "bicubic"]
 _PACKAGED_ARCHITECTURE = "tf_efficientnet_lite0"
@@ -77,7 +76,7 @@ def look_of(name: str, size: int | None = None) -> Look:
     config = _config(name)
     channels, height, width = config.input_size
     if height != width:
-        raise InputError(f"{PREFIX}{name} requires images of {height} x {width}; choose a network with square input")
+        raise InputError(f"{TIMM}{name} requires images of {height} x {width}; choose a network with square input")
     mode: Mode = config.crop_mode if config.crop_mode in ("squash", "border") else "center"
     return Look(channels, size or height, config.mean, config.std, config.interpolation, config.crop_pct, mode)
 
@@ -100,12 +99,12 @@ def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | N
     place = f"huggingface.co/{place}" if config.hf_hub_id else place
     cached = Path(torch.hub.get_dir(), "checkpoints", str(config.url).rpartition("/")[2])
     if offline() and not (config.file or config.hf_hub_id or cached.is_file()):
-        raise absent(f"{PREFIX}{name}", place)
+        raise absent(f"{TIMM}{name}", place)
     with torch.random.fork_rng(devices=[]):  # the weights drawn first are replaced at once
         try:
             return create_backbone(name, channels=look.channels, size=look.size, pretrained=True).eval()
         except OSError as error:
-            raise absent(f"{PREFIX}{name}", place) from error
+            raise absent(f"{TIMM}{name}", place) from error
 
 
 def packaged_backbone() -> tuple[nn.Module, Look]:
@@ -140,7 +139,7 @@ def weights_place(name: str) -> str:
     config = _config(name)
     place = config.hf_hub_id or config.url or config.file
     if not place:
-        raise InputError(f"{PREFIX}{name}: timm has no weights for it; give a file, or choose another network")
+        raise InputError(f"{TIMM}{name}: timm has no weights for it; give a file, or choose another network")
     return str(place)
 
 
@@ -150,7 +149,7 @@ def _config(name: str) -> Any:
         raise unknown("backbone", name, backbone_names(), "transduce list backbones")
     if name in OWN:
         raise InputError(
-            f"{PREFIX}{name}: this network belongs to this project, not to timm; convert its weights with transduce "
+            f"{TIMM}{name}: this network belongs to this project, not to timm; convert its weights with transduce "
             f"import checkpoint FILE backbone={name} benchmark=NAME"
         )
     architecture, _, tag = name.partition(".")
@@ -160,7 +159,7 @@ def _config(name: str) -> Any:
         config = None
     if config is None:
         tags = [other.partition(".")[2] for other in timm.list_pretrained(f"{architecture}.*")]
-        raise unknown(f"weights of {PREFIX}{architecture}", tag, tags)
+        raise unknown(f"weights of {TIMM}{architecture}", tag, tags)
     return config
 
 

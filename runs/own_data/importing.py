@@ -90,9 +90,8 @@ def _of_pictures(folder: Path, given: Mapping[str, Any], console: Console) -> "F
     names = distinct(read_class_names(given["classes"]) if "classes" in given else sorted(set(labels)))
     if other := sorted(set(labels) - set(names)):
         raise InputError(f"the folder {other[0]!r} is not among the class names; rename it, or add the name")
-    prompts = PROMPTS
-    if "prompts" in given:
-        prompts = tuple(read_words(Path(given["prompts"]).expanduser(), ("prompt", "prompts")))
+    own = given.get("prompts")
+    prompts = PROMPTS if own is None else tuple(read_words(Path(own).expanduser(), ("prompt", "prompts")))
     encoder = ImageEncoder.of(given.get("backbone", PACKAGED), weights=given.get("pretrained"))
     named = encoder.embeds_names
     text = encoder.encode_names(names, prompts, progress=console) if named else None
