@@ -29,7 +29,7 @@ from fsl.features.pictures import features_of
 from fsl.features.prompts import PROMPTS, texts_of
 from fsl.weights.checkpoints import load_backbone
 from fsl.weights.open_clip_networks import TwoTowers, open_clip_network
-from fsl.weights.pretrained import Look, look_of, packaged_backbone, pretrained_backbone
+from fsl.weights.pretrained import Look, packaged_backbone, pretrained_backbone
 
 Picture: TypeAlias = str | Path | Image.Image | NDArray[np.uint8] | NDArray[np.uint16]
 """A file, a Pillow image, or an array of pixels (H, W), (H, W, 3) or (H, W, 4)."""
@@ -84,9 +84,7 @@ class ImageEncoder:
         return self._towers.logit_scale
 
     @classmethod
-    def of(
-        cls, backbone: str | Path, *, weights: str | Path | None = None, size: int | None = None, device: str = "auto"
-    ) -> Self:
+    def of(cls, backbone: str | Path, *, weights: str | Path | None = None, device: str = "auto") -> Self:
         """Create the encoder of a network of timm or open_clip, or of a checkpoint of this project.
 
         For a network of timm or open_clip, and for "efficientnet_lite0", pictures are preprocessed as these libraries
@@ -99,25 +97,22 @@ class ImageEncoder:
                 checkpoint`.
             weights: for a timm network, a file of weights; None: timm's own weights. For a network of open_clip, a tag
                 or a file, see `open_clip_network`.
-            size: for a timm network, side of the input in pixels; None: that of its training.
             device: "auto", "cpu", "cuda", "cuda:N".
 
         Raises:
             InputError: the network, the file or the weights do not exist, or do not fit each other.
         """
         place, name = resolve_device(device), str(backbone)
-        of_timm, of_open_clip = name.startswith(TIMM), name.startswith(OPEN_CLIP)
-        if (size is not None and not of_timm) or (weights is not None and not (of_timm or of_open_clip)):
+        if weights is not None and not name.startswith((TIMM, OPEN_CLIP)):
             raise InputError(
-                f"{name}: weights apply to networks of timm and open_clip, and size to networks of timm; write "
-                f"{TIMM}NAME or {OPEN_CLIP}NAME"
+                f"{name}: weights apply to networks of timm and open_clip; write {TIMM}NAME or {OPEN_CLIP}NAME"
             )
-        network: nn.Module
         square: Callable[[Image.Image], Any] | None = None
-        if of_timm:
-            timm_name, file = name.removeprefix(TIMM), Path(weights).expanduser() if weights else None
-            network, look = pretrained_backbone(timm_name, file, size=size), look_of(timm_name, size)
-        elif of_open_clip:
+        network: nn.Module
+        if name.startswith(TIMM):
+            file = Path(weights).expanduser() if weights else None
+            network, look = pretrained_backbone(name.removeprefix(TIMM), file)
+        elif name.startswith(OPEN_CLIP):
             network, look = open_clip_network(name.removeprefix(OPEN_CLIP), weights)
             name = f"{OPEN_CLIP}{network.name}"
         elif name == PACKAGED:

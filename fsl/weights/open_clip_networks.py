@@ -19,7 +19,7 @@ from fsl.backbones import registry
 from fsl.backbones.names import OPEN_CLIP
 from fsl.weights.checkpoints import check_finite
 from fsl.weights.foreign import read_weights
-from fsl.weights.pretrained import Look, Mode, absent
+from fsl.weights.pretrained import Look, Mode, absent, check_square
 
 MODES: Mapping[str, Mode] = {"shortest": "center", "squash": "squash", "longest": "border"}
 BESIDE = "open_clip_config.json"
@@ -134,8 +134,7 @@ def open_clip_network(name: str, weights: str | Path | None) -> tuple[TwoTowers,
     check_finite(dict(model.named_parameters()), source)
     sizes = model.visual.image_size  # type: ignore[union-attr]
     height, width = sizes if isinstance(sizes, tuple) else (sizes, sizes)
-    if height != width:
-        raise InputError(f"{OPEN_CLIP}{name} requires images of {height} x {width}; choose a network with square input")
+    check_square(f"{OPEN_CLIP}{name}", height, width)
     values = vars(library.transform.PreprocessCfg()) | config
     mean, std, mode = list(values["mean"]), list(values["std"]), MODES[values["resize_mode"]]
     return TwoTowers(name, model), Look(3, int(height), mean, std, values["interpolation"], 1.0, mode)

@@ -12,6 +12,7 @@ import torch
 from PIL import Image
 from torch import nn
 
+from clustering.files.regular import read_bytes
 from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN, backbone_names, create_backbone, registry
 from fsl.backbones.names import PACKAGE, PACKAGED, TIMM
@@ -47,54 +48,54 @@ class Look:
     crop: float = 1.0
     mode: Mode = "center"
 
-    def transform(self) -> Callable[[Image.Image], torch.Tensor]:
+    def transform(self) -> Callable[[Image.Image], Any]:
         """timm's evaluation transform without normalisation: RGB -> (3, size, size) uint8."""
         from timm.data import create_transform
 
-        built: Callable[[Image.Image], torch.Tensor] = create_transform(
-            (3, self.size, self.size),
-            is_training=False,
-            use_prefetcher=True,
-            interpolation=self.interpolation,
-            mean=tuple(self.mean),
-            crop_pct=self.crop,
-            crop_mode=self.mode,
+        options = {"interpolation": self.interpolation, "crop_pct": self.crop, "crop_mode": self.mode}
+        shape = (3, self.size, self.size)
+        built: Callable[[Image.Image], Any] = create_transform(
+            shape, is_training=False, use_prefetcher=True, mean=tuple(self.mean), **options
         )
         return built
 
 
-def look_of(name: str, size: int | None = None) -> Look:
+def look_of(name: str) -> Look:
     """The input format of timm's weights for a network.
 
     Args:
         name: timm's name, with or without a tag, such as "resnet18" or "vit_small_patch14_dinov2.lvd142m".
-        size: side of the input if different from training; networks of fixed size get resized position embeddings.
 
     Raises:
         InputError: the name or tag is unknown (the message suggests the closest), or the input is not square.
     """
     config = _config(name)
     channels, height, width = config.input_size
-    if height != width:
-        raise InputError(f"{TIMM}{name} requires images of {height} x {width}; choose a network with square input")
+    check_square(f"{TIMM}{name}", height, width)
     mode: Mode = config.crop_mode if config.crop_mode in ("squash", "border") else "center"
-    return Look(channels, size or height, config.mean, config.std, config.interpolation, config.crop_pct, mode)
+    return Look(channels, height, config.mean, config.std, config.interpolation, config.crop_pct, mode)
 
 
-def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | None = None) -> nn.Module:
-    """Create a timm network without its classifier, in evaluation mode; its attribute `feature_size` is D.
+def check_square(name: str, height: int, width: int) -> None:
+    """Raise InputError if the input of a network is not square."""
+    if height != width:
+        raise InputError(f"{name} requires images of {height} x {width}; choose a network with square input")
+
+
+def pretrained_backbone(name: str, weights: Path | None = None) -> tuple[nn.Module, Look]:
+    """A timm network without its classifier, in evaluation mode, and its input format.
 
     Args:
-        name, size: see `look_of`.
+        name: see `look_of`.
         weights: a file of weights readable by `fsl.weights.foreign`; None: timm's weights from the cache of the Hugging
             Face hub. Set HF_HUB_OFFLINE=0 to allow downloads.
 
     Raises:
         InputError: see `look_of`; also if the weights are not available or belong to another network.
     """
-    look = look_of(name, size)
+    look = look_of(name)
     if weights is not None:
-        return import_backbone(weights, name, channels=look.channels, size=look.size)
+        return import_backbone(weights, name, channels=look.channels, size=look.size), look
     config, place = _config(name), weights_place(name)
     place = f"huggingface.co/{place}" if config.hf_hub_id else place
     cached = Path(torch.hub.get_dir(), "checkpoints", str(config.url).rpartition("/")[2])
@@ -102,7 +103,7 @@ def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | N
         raise absent(f"{TIMM}{name}", place)
     with torch.random.fork_rng(devices=[]):  # the weights drawn first are replaced at once
         try:
-            return create_backbone(name, channels=look.channels, size=look.size, pretrained=True).eval()
+            return create_backbone(name, channels=look.channels, size=look.size, pretrained=True).eval(), look
         except OSError as error:
             raise absent(f"{TIMM}{name}", place) from error
 
@@ -120,14 +121,9 @@ def packaged_backbone() -> tuple[nn.Module, Look]:
     if package is None or package.origin is None:
         raise InputError(f"backbone={PACKAGED} requires a package: pip install 'transduce[pictures]'")
     path = Path(package.origin).parent / "models" / "efficientnet-lite0-57934424.pth"
-    try:
-        known = hashlib.sha256(path.read_bytes()).hexdigest() == _PACKAGED_CONTENT
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); {_REINSTALL}") from error
-    if not known:
+    if hashlib.sha256(read_bytes(path, _REINSTALL)).hexdigest() != _PACKAGED_CONTENT:
         raise InputError(f"{path}: not the known weights; {_REINSTALL}")
-    look = look_of(_PACKAGED_ARCHITECTURE)
-    return import_backbone(path, _PACKAGED_ARCHITECTURE, channels=look.channels, size=look.size), look
+    return pretrained_backbone(_PACKAGED_ARCHITECTURE, path)
 
 
 def weights_place(name: str) -> str:
@@ -152,12 +148,12 @@ def _config(name: str) -> Any:
             f"{TIMM}{name}: this network belongs to this project, not to timm; convert its weights with transduce "
             f"import checkpoint FILE backbone={name} benchmark=NAME"
         )
-    architecture, _, tag = name.partition(".")
     try:
         config = timm.get_pretrained_cfg(name, allow_unregistered=False)
     except RuntimeError:  # no such tag
         config = None
     if config is None:
+        architecture, _, tag = name.partition(".")
         tags = [other.partition(".")[2] for other in timm.list_pretrained(f"{architecture}.*")]
         raise unknown(f"weights of {TIMM}{architecture}", tag, tags)
     return config
