@@ -6,7 +6,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -43,16 +43,15 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
     with torch.random.fork_rng(devices=[]):  # the random initial weights are replaced
         backbone = create_backbone(name, channels=channels, size=size)
     try:
-        matched = match(weights, backbone)
+        tensors, left_out, folded = match(weights, backbone)
     except LookupError as error:
         raise InputError(
             f"{path}: not the weights of backbone {name} for images of {channels} x {size} x {size}: {error}; "
             "give the network of these weights with backbone=NAME"
         ) from error
-    backbone.load_state_dict(matched.tensors)
+    backbone.load_state_dict(tensors)
     check_finite(backbone.state_dict(), path)
-    backbone.left_out = matched.left_out  # type: ignore[assignment]
-    backbone.folded = matched.folded  # type: ignore[assignment]
+    backbone.left_out, backbone.folded = left_out, folded  # type: ignore[assignment]
     return backbone.eval()
 
 
@@ -93,13 +92,9 @@ RENAMES: tuple[tuple[str, str], ...] = (
 name is left out."""
 
 
-class Matched(NamedTuple):
-    """The tensors of a file under the network's own names, its tensors of a classifier, which are not used, and its
-    biases that were merged in running means."""
-
-    tensors: dict[str, Tensor]
-    left_out: tuple[str, ...]
-    folded: tuple[str, ...]
+Matched = tuple[dict[str, Tensor], tuple[str, ...], tuple[str, ...]]
+"""The tensors of a file under the network's own names, its tensors of a classifier, which are not used, and its biases
+that were merged in running means."""
 
 
 def match(weights: Mapping[str, Tensor], backbone: nn.Module) -> Matched:
@@ -115,8 +110,7 @@ def match(weights: Mapping[str, Tensor], backbone: nn.Module) -> Matched:
     """
     of_timm = getattr(sys.modules[type(backbone).__module__], "checkpoint_filter_fn", None)
     renames: list[Callable[[dict[str, Tensor]], dict[str, Tensor]]] = [dict, _renamed]
-    if of_timm is not None:
-        renames.append(lambda tensors: of_timm(tensors, backbone))
+    renames += [] if of_timm is None else [lambda tensors: of_timm(tensors, backbone)]
     problems = []
     for rename in renames:
         try:
@@ -150,29 +144,27 @@ def _by_name(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> M
     heads = [key for key in rest if not set(HEADS).isdisjoint(key.split("."))]
     surplus = [key for key in rest if key.startswith(prefix) and key not in heads]
     if missing or surplus:
-        lists = {"the network's": (missing, expected), "the file's": (surplus, weights)}
+        sides = (("the network's", missing, expected), ("the file's", surplus, weights))
         parts = [
             f"{side} {', '.join(f'{key} {tuple(tensors[key].shape)}' for key in keys)}"
-            for side, (keys, tensors) in lists.items()
+            for side, keys, tensors in sides
             if keys
         ]
         raise LookupError(f"no counterpart for {' and for '.join(parts)}")
     found = {key: weights[prefix + key] if key in needed else torch.zeros_like(expected[key]) for key in expected}
     for bias, norm in folded.items():
         found[f"{norm}.running_mean"] = found[f"{norm}.running_mean"] - weights[bias]
-    return Matched(found, tuple(heads), tuple(folded))
+    return found, tuple(heads), tuple(folded)
 
 
 def _normalised(keys: Sequence[str]) -> dict[str, str]:
     """Convolutions without bias, each with the batch normalisation that directly follows it in the same block."""
-    leaves: dict[str, set[str]] = {}
-    for key in keys:
-        leaves.setdefault(key.rpartition(".")[0], set()).add(key.rpartition(".")[2])
+    layers = list(dict.fromkeys(key.rpartition(".")[0] for key in keys))
     return {
         name: norm
-        for name, norm in itertools.pairwise(leaves)
-        if leaves[name] == {"weight"}
-        and "running_mean" in leaves[norm]
+        for name, norm in itertools.pairwise(layers)
+        if f"{name}.bias" not in keys
+        and f"{norm}.running_mean" in keys
         and name.rpartition(".")[0] == norm.rpartition(".")[0]
     }
 
