@@ -3,10 +3,10 @@
 Lists are CSV files as Ravi and Larochelle, SimpleShot and TIM write them. Pictures are decoded on demand.
 """
 
-import io
 import itertools
 import os
 import re
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from clustering.files.arrays import UNREADABLE, read_arrays
 from clustering.files.pictures import Fit, is_picture, open_picture, pictures_under, squared
 from clustering.files.regular import read_bytes
+from clustering.files.words import csv_lines
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS, Split
 from fsl.benchmarks.pickles import PICKLES, read_pickle
@@ -194,27 +195,21 @@ def read_list(path: Path) -> pd.DataFrame:
             the file and the line.
     """
     try:
-        data = io.BytesIO(read_bytes(path))
-        rows = pd.read_csv(data, header=None, usecols=[0, 1], dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except pd.errors.EmptyDataError:
-        rows = pd.DataFrame(columns=[0, 1], dtype=str)
-    except (*UNREADABLE, pd.errors.ParserError) as error:
-        raise InputError(f"{path}: cannot be read as a list of pictures ({error}); download it again") from error
-    rows = rows.fillna("").apply(lambda column: column.str.strip()).set_axis(["file", "class_name"], axis=1)
+        lines = [(*map(str.strip, cells), "", "")[:2] for _, cells in csv_lines(path)]
+    except (OSError, EOFError, zlib.error) as error:  # of a .gz
+        raise InputError(f"{path}: cannot be read ({error}); download it again") from error
+    rows = pd.DataFrame(lines, columns=["file", "class_name"], dtype=str)
     rows = rows[(rows != "").any(axis=1)]
-    if len(rows) and not is_picture(rows["file"].iloc[0]):
-        rows = rows[1:]  # without the header
+    rows = rows[1:] if len(rows) and not is_picture(rows["file"].iloc[0]) else rows  # without the header
     if not len(rows):
         raise InputError(f"{path}: lists no pictures; each line must have a file and its class, such as cat01.jpg,cat")
     wrong = ~rows["file"].map(is_picture) | (rows["class_name"] == "")
     if wrong.any():
         line = ",".join(rows[wrong].iloc[0])[:60]
         raise InputError(f"{path}: {line!r} is not a file and its class, such as cat01.jpg,cat")
-    repeated = rows["file"][rows["file"].duplicated()]
-    if len(repeated):
+    if (repeated := rows["file"][rows["file"].duplicated()]).size:
         raise InputError(f"{path}: lists {repeated.iloc[0]} twice; remove one of the two lines")
-    listed: pd.DataFrame = rows.reset_index(drop=True)
-    return listed
+    return rows.reset_index(drop=True)
 
 
 def _whole(words: Set[str]) -> tuple[str, ...]:

@@ -189,7 +189,7 @@ class TestListsOfPictures:
             (b"a.jpg,n1\nb.jpg,\n", r"'b\.jpg,'"),
             (b"a.jpg,n1\nreadme,n1\n", "'readme,n1'"),
             (b"a.jpg,n1\na.jpg,n2\n", r"a\.jpg twice"),
-            (b"\xff\xfe\x00\x00", "list"),
+            (b"\xff\xfe\x00\x00", "UTF-8"),
         ],
     )
     def test_a_bad_list_is_named(self, tmp_path, text, message):
