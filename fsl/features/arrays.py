@@ -26,39 +26,57 @@ NOT_FEATURES = frozenset((*LABELS, *NAMES, "text", "base_mean", "logit_scale", "
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-def read_features(path: str | Path, column: str | None = None, *, option: str = "column") -> NDArray[Any]:
-    """(N, D) features of pictures or texts of a file, in their stored precision; `text`, if a file has no others.
+def read_features(
+    given: Any, column: str | None = None, *, option: str = "column", name: str = "features"
+) -> NDArray[Any]:
+    """(N, D) features of pictures or texts, in their stored precision.
 
     Args:
-        path: .npy, .npz, .pt, .pth, .safetensors or .parquet.
+        given: a file (.npy, .npz, .pt, .pth, .safetensors or .parquet; its `text`, if it has no others); or an array,
+            tensor, frame of pandas, or table or array of Arrow.
         column: name of the array or column; for columns of numbers a pattern, such as "emb_*". None: see the module.
         option: how a user gives `column`, for messages.
+        name: what the features are, for messages, unless they are a file.
 
     Raises:
         InputError: the file cannot be read, see `open_arrays`; no array, or several, could be meant; or the array does
             not contain numbers of shape (N, D).
     """
-    with naming(path):
-        return pick_features(open_arrays(path), column, option, (*FEATURES, "text"))
+    is_file = isinstance(given, (str, Path))
+    with naming(given if is_file else name):
+        arrays, known = (open_arrays(given), (*FEATURES, "text")) if is_file else (named_arrays(given), FEATURES)
+        return pick_features(arrays, column, option, known)
 
 
-def read_labels(path: str | Path, column: str | None = None) -> NDArray[Any]:
-    """(N,) labels of a file: integers or names.
+def read_labels(given: Any, column: str | None = None, name: str = "labels") -> NDArray[Any]:
+    """(N,) labels: integers or names.
 
     Args:
-        path: as in `read_features`, or text: .txt with one label a line, or .csv.
+        given: as in `read_features`; also a file of text, .txt with one label a line, or .csv, or a list.
         column: name of the array or column. None: the only one, or `labels` or `label`.
+        name: what the labels are, for messages, unless they are a file.
 
     Raises:
-        InputError: the file cannot be read; no array, or several, could be meant.
+        InputError: the file cannot be read; no array, or several, could be meant; or labels are missing or of several
+            types.
     """
-    path = Path(path)
-    if path.suffix.lower() in words.ENDINGS:
-        texts = words.read_words(path, LABELS, column, "label_column")
+    is_file = isinstance(given, (str, Path))
+    if is_file and Path(given).suffix.lower() in words.ENDINGS:
+        texts = words.read_words(Path(given), LABELS, column, "label_column")
         integers = all(_INTEGER.fullmatch(text) for text in texts)  # 007 is a name
         return np.array([int(text) for text in texts], dtype=np.int64) if integers else np.array(texts, dtype=np.str_)
-    with naming(path):
-        return pick_labels(open_arrays(path), column)
+    given = as_array(given)
+    if isinstance(given, (list, tuple)):
+        given = np.array(given, dtype=object)  # or else NaN beside names would become the name "nan"
+    with naming(given if is_file else name):
+        arrays = open_arrays(given) if is_file else named_arrays(given)
+        label = label_name(arrays, LABELS, column, "label_column")
+        if label is None:
+            vectors = [key for key, kind in arrays.kinds.items() if len(kind.shape) == 1 and key not in arrays.index]
+            if len(vectors) != 1 and "" not in arrays.kinds:
+                raise InputError(f"contains {listed(arrays)}; which of them are labels? Choose with label_column=NAME")
+            label = "" if "" in arrays.kinds else vectors[0]
+        return of_one_type(arrays.read([label])[label], name)
 
 
 def read_class_names(path: str | Path) -> tuple[str, ...]:
@@ -71,16 +89,6 @@ def read_class_names(path: str | Path) -> tuple[str, ...]:
     if path.suffix.lower() not in words.ENDINGS:
         raise InputError(f"{path}: class names are read from {', '.join(words.ENDINGS)}; write them to a .txt")
     return tuple(words.read_words(path, NAMES))
-
-
-def as_features(values: Any, name: str = "features") -> NDArray[Any]:
-    """(N, D) features of an array, tensor, frame of pandas, or table or array of Arrow, in their precision.
-
-    Raises:
-        InputError: as in `read_features`.
-    """
-    with naming(name):
-        return pick_features(named_arrays(values))
 
 
 def as_vector(values: Any, name: str) -> NDArray[Any]:
@@ -97,31 +105,18 @@ def as_vector(values: Any, name: str) -> NDArray[Any]:
         return vector
 
 
-def as_labels(values: Any, name: str = "labels") -> NDArray[Any]:
-    """(N,) labels of an array, tensor, list, column of pandas or array of Arrow.
-
-    Raises:
-        InputError: values are missing, or of several types, or there are several columns.
-    """
-    values = as_array(values)
-    if isinstance(values, (list, tuple)):
-        values = np.array(values, dtype=object)  # or else NaN beside names would become the name "nan"
-    with naming(name):
-        return of_one_type(pick_labels(named_arrays(values)), name)
-
-
 def as_rows(values: Any, name: str) -> Any:
     """Values as by `clustering.estimator_input.as_array`, and a frame with a column of lists as an array (N, D).
 
     Raises:
-        InputError: as in `as_features`.
+        InputError: as in `read_features`.
     """
     with naming(name):
         values = as_array(values)
     lists = hasattr(values, "iloc") and any(
         isinstance(item, (list, tuple, np.ndarray)) for item in np.asarray(values.iloc[:1]).ravel()
     )
-    return as_features(values, name=name) if lists else values
+    return read_features(values, name=name) if lists else values
 
 
 def named_arrays(values: Any) -> NamedArrays:
@@ -192,21 +187,6 @@ def pick_features(
         raise InputError(f"features must be numbers of shape (N, D), not {features.dtype} {features.shape}")
     # the order of a sum of squares must not depend on the file, and torch warns of read-only arrays
     return np.require(native(features), requirements=["C", "W"])
-
-
-def pick_labels(arrays: NamedArrays, column: str | None = None) -> NDArray[Any]:
-    """(N,) labels or names of a file of its own, whose only array may have any name.
-
-    Raises:
-        InputError: the column does not exist, or none, or several, could be meant.
-    """
-    name = label_name(arrays, LABELS, column, "label_column")
-    if name is None:
-        vectors = [name for name, kind in arrays.kinds.items() if len(kind.shape) == 1 and name not in arrays.index]
-        if len(vectors) != 1 and "" not in arrays.kinds:
-            raise InputError(f"contains {listed(arrays)}; which of them are labels? Choose with label_column=NAME")
-        name = "" if "" in arrays.kinds else vectors[0]
-    return arrays.read([name])[name]
 
 
 def label_name(arrays: NamedArrays, known: Sequence[str], column: str | None, option: str) -> str | None:

@@ -21,13 +21,13 @@ from fsl.benchmarks.closed_splits import check_open
 from fsl.episodes import LOGIT_SCALE
 from fsl.features.arrays import (
     LABELS,
-    as_features,
-    as_labels,
     as_vector,
     label_name,
     named_arrays,
     naming,
     pick_features,
+    read_features,
+    read_labels,
 )
 from fsl.features.conversion import check_text, numbered, single, unit
 
@@ -145,9 +145,9 @@ class FeatureBank:
             own = label_name(arrays, LABELS, label_column, "label_column") if arrays.table and labels is None else None
             rows = pick_features(arrays, column, label=own)
             labels = labels if own is None else arrays.read([own])[own]
-        words = None if text is None else as_features(text, "text")
+        words = None if text is None else read_features(text, name="text")
         numbers, names = numbered(
-            None if labels is None else as_labels(labels),
+            None if labels is None else read_labels(labels),
             len(rows),
             None if class_names is None else tuple(map(str, class_names)),
             None if words is None else len(words),
