@@ -12,8 +12,6 @@ from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.layouts import pictures_by_class
 
-FEWEST = 2  # minimum number of classes
-
 
 class LabelledPictures(NamedTuple):
     """Labelled pictures.
@@ -37,15 +35,14 @@ def labelled_pictures(folder: str | Path) -> LabelledPictures:
     top = _folder(folder, "support", "a folder with one subfolder of pictures for each class")
     pictures = pictures_by_class(top, "support").sort_values("class_name", kind="stable")
     found = list(pictures["class_name"].unique())
-    classes = sorted(entry.name for entry in os.scandir(top) if entry.is_dir() and not entry.name.startswith(HIDDEN))
-    empty = [name for name in classes if name not in found]
-    if classes and empty:
+    folders = (entry.name for entry in os.scandir(top) if entry.is_dir() and not entry.name.startswith(HIDDEN))
+    if empty := sorted({*folders} - {*found}):
         others = "" if len(empty) == 1 else f", like {len(empty) - 1} other class folders"
         raise InputError(
             f"support: {top / empty[0]} has no pictures{others}; add pictures, or remove the folder. "
             f"Pictures end in {', '.join(PICTURES)}"
         )
-    if len(found) < FEWEST:
+    if len(found) < 2:
         has = f"only the class {found[0]!r}" if found else "no folders of pictures"
         raise InputError(f"support: {top} has {has}; it needs one folder of pictures for each of at least two classes")
     return LabelledPictures(tuple(pictures["file"]), tuple(pictures["class_name"]))

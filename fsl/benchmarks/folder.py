@@ -15,7 +15,7 @@ from clustering.foundation.parameters import Above, AtLeast, Validated, Within
 from clustering.foundation.streams import stream
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
-from fsl.benchmarks.layouts import FILES, EncodedPictures, pictures_by_class, read_lists, relative
+from fsl.benchmarks.layouts import FILES, EncodedPictures, folder_of, pictures_by_class, read_lists, relative
 from fsl.benchmarks.listed import IMAGENET_MEAN, IMAGENET_STD, PHOTOGRAPHS, size_of
 
 RECIPE = 1  # version; increased if the same files give other images
@@ -62,7 +62,7 @@ class Folder(Validated):
         Raises:
             InputError: see `read`.
         """
-        folder, table = self._folder(), self._table()
+        folder, table = folder_of(self.name, self.root, LAYOUT), self._table()
         lines = (
             f"{split} {name} {relative(file, folder)} {size_of(file)}"
             for split, name, file in table[["split", "class_name", "file"]].itertuples(index=False)
@@ -98,16 +98,9 @@ class Folder(Validated):
             f"validation={self.validation:g}); set novel= and validation= to change this"
         )
 
-    def _folder(self) -> Path:
-        folder = Path(self.root or "").expanduser()
-        if not self.root or not folder.is_dir():
-            problem = f"{folder} is not a folder" if self.root else "no folder given"
-            raise InputError(f"benchmark folder: {problem}; pass root=FOLDER with {LAYOUT}")
-        return folder
-
     def _table(self) -> pd.DataFrame:
         """The pictures, with columns split, class_name and file, sorted by split and class."""
-        folder = self._folder()
+        folder = folder_of(self.name, self.root, LAYOUT)
         where = f"benchmark folder: {folder} has"
         parts = _given(folder, where)
         if self.split == "given" and not parts:

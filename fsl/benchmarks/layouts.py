@@ -109,6 +109,19 @@ class EncodedPictures:
         return np.asarray(squared(colour, self.size, self.fit))
 
 
+def folder_of(name: str, root: str | None, wanted: str) -> Path:
+    """The folder of a benchmark's files.
+
+    Raises:
+        InputError: there is none; the message states what it must contain.
+    """
+    folder = Path(root or "").expanduser()
+    if root and folder.is_dir():
+        return folder
+    problem = f"{folder} is not a folder" if root else "no folder given"
+    raise InputError(f"benchmark {name}: {problem}; pass root=FOLDER with {wanted}")
+
+
 def find_places(folder: Path, known: Mapping[str, Split]) -> list[Place]:
     """Locate a benchmark's pictures in a folder, in the first of the four layouts that is present.
 

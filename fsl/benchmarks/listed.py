@@ -20,7 +20,7 @@ from clustering.foundation.fingerprint import Fingerprint
 from clustering.foundation.parameters import Validated
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
-from fsl.benchmarks.layouts import EncodedPictures, Place, find_places, frame_of, relative
+from fsl.benchmarks.layouts import EncodedPictures, Place, find_places, folder_of, frame_of, relative
 
 Classes = Mapping[Split, tuple[str, ...]]
 RECIPE = 2  # increased with every change that gives other images for the same files
@@ -86,16 +86,11 @@ class ListedBenchmark(Validated):
         Raises:
             InputError: the folder is missing or contains no pictures; the message states what it must contain.
         """
-        folder, problem = Path(self.root or "").expanduser(), ""
-        if not self.root:
-            problem = "no folder given"
-        elif not folder.is_dir():
-            problem = f"{folder} is not a folder"
-        elif places := find_places(folder, self.owners()):
+        wanted = f"{self.wanted}; `transduce data where {self.name}` says where it comes from"
+        if places := find_places(folder_of(self.name, self.root, wanted), self.owners()):
             return places
         raise InputError(
-            f"benchmark {self.name}: {problem or f'{folder} has no pictures of this benchmark'}; pass root=FOLDER with "
-            f"{self.wanted}; `transduce data where {self.name}` says where it comes from"
+            f"benchmark {self.name}: {self.root} has no pictures of this benchmark; pass root=FOLDER with {wanted}"
         )
 
     def source(self) -> str:
