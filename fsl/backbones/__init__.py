@@ -84,7 +84,7 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
             registered = build.__name__ if is_plugin else name
             found = timm.model_entrypoint(registered) if timm.is_model(registered) else None
             if is_plugin and getattr(found, "__module__", "") != build.__module__:  # or another one of the same name
-                raise TypeError("it is neither a torch.nn.Module nor a function that is registered with timm")
+                raise TypeError("it is neither a subclass of torch.nn.Module nor registered with timm")
             config = timm.get_pretrained_cfg(registered, allow_unregistered=True)
             arguments |= {"img_size": size} if config is not None and config.fixed_input_size else {}
             network = timm.create_model(registered, pretrained=pretrained, **arguments)
