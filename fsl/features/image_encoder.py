@@ -84,7 +84,9 @@ class ImageEncoder:
         return self._towers.logit_scale
 
     @classmethod
-    def of(cls, backbone: str | Path, *, weights: str | Path | None = None, device: str = "auto") -> Self:
+    def of(
+        cls, backbone: str | Path, *, weights: str | Path | None = None, size: int | None = None, device: str = "auto"
+    ) -> Self:
         """Create the encoder of a network of timm or open_clip, or of a checkpoint of this project.
 
         For a network of timm or open_clip, and for "efficientnet_lite0", pictures are preprocessed as these libraries
@@ -97,21 +99,23 @@ class ImageEncoder:
                 checkpoint`.
             weights: for a timm network, a file of weights; None: timm's own weights. For a network of open_clip, a tag
                 or a file, see `open_clip_network`.
+            size: for a timm network, side of the input in pixels; None: that of its training.
             device: "auto", "cpu", "cuda", "cuda:N".
 
         Raises:
             InputError: the network, the file or the weights do not exist, or do not fit each other.
         """
         place, name = resolve_device(device), str(backbone)
-        if weights is not None and not name.startswith((TIMM, OPEN_CLIP)):
+        if not name.startswith(TIMM) and (size or (weights and not name.startswith(OPEN_CLIP))):
             raise InputError(
-                f"{name}: weights apply to networks of timm and open_clip; write {TIMM}NAME or {OPEN_CLIP}NAME"
+                f"{name}: weights apply to networks of timm and open_clip, and size to networks of timm; write "
+                f"{TIMM}NAME or {OPEN_CLIP}NAME"
             )
         square: Callable[[Image.Image], Any] | None = None
         network: nn.Module
         if name.startswith(TIMM):
             file = Path(weights).expanduser() if weights else None
-            network, look = pretrained_backbone(name.removeprefix(TIMM), file)
+            network, look = pretrained_backbone(name.removeprefix(TIMM), file, size=size)
         elif name.startswith(OPEN_CLIP):
             network, look = open_clip_network(name.removeprefix(OPEN_CLIP), weights)
             name = f"{OPEN_CLIP}{network.name}"

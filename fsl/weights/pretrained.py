@@ -60,11 +60,12 @@ class Look:
         return built
 
 
-def look_of(name: str) -> Look:
+def look_of(name: str, size: int | None = None) -> Look:
     """The input format of timm's weights for a network.
 
     Args:
         name: timm's name, with or without a tag, such as "resnet18" or "vit_small_patch14_dinov2.lvd142m".
+        size: side of the input if different from training; networks of fixed size get resized position embeddings.
 
     Raises:
         InputError: the name or tag is unknown (the message suggests the closest), or the input is not square.
@@ -73,7 +74,7 @@ def look_of(name: str) -> Look:
     channels, height, width = config.input_size
     check_square(f"{TIMM}{name}", height, width)
     mode: Mode = config.crop_mode if config.crop_mode in ("squash", "border") else "center"
-    return Look(channels, height, config.mean, config.std, config.interpolation, config.crop_pct, mode)
+    return Look(channels, size or height, config.mean, config.std, config.interpolation, config.crop_pct, mode)
 
 
 def check_square(name: str, height: int, width: int) -> None:
@@ -82,18 +83,18 @@ def check_square(name: str, height: int, width: int) -> None:
         raise InputError(f"{name} requires images of {height} x {width}; choose a network with square input")
 
 
-def pretrained_backbone(name: str, weights: Path | None = None) -> tuple[nn.Module, Look]:
+def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | None = None) -> tuple[nn.Module, Look]:
     """A timm network without its classifier, in evaluation mode, and its input format.
 
     Args:
-        name: see `look_of`.
+        name, size: see `look_of`.
         weights: a file of weights readable by `fsl.weights.foreign`; None: timm's weights from the cache of the Hugging
             Face hub. Set HF_HUB_OFFLINE=0 to allow downloads.
 
     Raises:
         InputError: see `look_of`; also if the weights are not available or belong to another network.
     """
-    look = look_of(name)
+    look = look_of(name, size)
     if weights is not None:
         return import_backbone(weights, name, channels=look.channels, size=look.size), look
     config, place = _config(name), weights_place(name)

@@ -53,7 +53,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def encoder(files):
-    return ImageEncoder.of("timm:resnet10t", weights=files["resnet10t"], device="cpu")
+    return ImageEncoder.of("timm:resnet10t", weights=files["resnet10t"], size=64, device="cpu")
 
 
 @pytest.fixture(scope="module")
@@ -177,15 +177,15 @@ class TestBroken:
 
 class TestEncoders:
     def test_the_fingerprint_is_of_weights_and_of_how_pictures_are_shown(self, files, checkpoint, tmp_path):
-        def of(file):
-            return ImageEncoder.of("timm:resnet10t", weights=file, device="cpu").fingerprint
+        def of(file, **options):
+            return ImageEncoder.of("timm:resnet10t", weights=file, device="cpu", **options).fingerprint
 
         other = torch.load(files["resnet10t"], weights_only=True)
         other["conv1.0.weight"] += 1
         torch.save(other, tmp_path / "other.pth")
-        prints = [of(files["resnet10t"]), of(tmp_path / "other.pth")]
+        prints = [of(files["resnet10t"]), of(files["resnet10t"], size=64), of(tmp_path / "other.pth")]
         prints.append(ImageEncoder.of(checkpoint, device="cpu").fingerprint)
-        assert len(set(prints)) == 3
+        assert len(set(prints)) == 4
         assert of(files["resnet10t"]) == prints[0]
 
     @pytest.mark.parametrize(
