@@ -60,7 +60,6 @@ class ListedBenchmark(Validated):
     unlisted: ClassVar[Mapping[Split, int]] = {}  # number of classes of the splits without a list
     each: ClassVar[int] = 0  # number of pictures per class if it is the same for all classes
     images: ClassVar[Mapping[Split, int]] = {}  # number of pictures of each split otherwise, as far as it is stated
-    stored: ClassVar[tuple[Split, ...]] = SPLITS  # splits that occur in file names
     channels: ClassVar[int] = 3
     size: ClassVar[int] = 84
     fit: ClassVar[Fit] = "squeeze"  # how pictures are made square
@@ -79,6 +78,11 @@ class ListedBenchmark(Validated):
         """Numbers of classes and pictures of a split; 0 pictures if unknown."""
         classes = len(cls.classes[split]) or cls.unlisted[split]
         return classes, cls.each * classes or cls.images.get(split, 0)
+
+    @classmethod
+    def _stored(cls, split: Split) -> Split:
+        """The split among whose pictures those of a split are."""
+        return "base" if cls.validates_on_base and split == "validation" else split
 
     def places(self) -> list[Place]:
         """The locations of the pictures.
@@ -103,7 +107,7 @@ class ListedBenchmark(Validated):
             InputError: a split has no file.
         """
         places, folder = self.places(), Path(self.root or "").expanduser()
-        for split in self.stored:
+        for split in dict.fromkeys(map(self._stored, SPLITS)):
             if not any(place.split in (None, split) for place in places):
                 raise InputError(
                     f"benchmark {self.name}: {self.root} has {places[0].layout}, but no {split} classes; pass "
@@ -128,8 +132,7 @@ class ListedBenchmark(Validated):
         Raises:
             InputError: a file cannot be read.
         """
-        tenth = self.validates_on_base and split == "validation"
-        split = "base" if tenth else split
+        asked, split = split, self._stored(split)
         places = [place for place in self.places() if place.split in (None, split)]
         frames = [place.open().assign(split=place.split) for place in places]
         found: pd.DataFrame = pd.concat(frames or [frame_of([], [], bytes, []).assign(split=None)], ignore_index=True)
@@ -141,7 +144,7 @@ class ListedBenchmark(Validated):
         found["class_name"] = found["class_name"].where(by_name, apart)
         found = found[~by_name | (owner == split)]
         names = tuple(sorted({*found["class_name"], *(classes if listed else ())}, key=_natural))
-        names = names[9::10] if tenth else names
+        names = names[9::10] if split != asked else names
         labels = pd.Index(names, dtype=object).get_indexer(found["class_name"])
         order = np.argsort(labels, kind="stable")
         order = order[labels[order] >= 0]
