@@ -34,6 +34,7 @@ from fsl.features.pictures import Pictures
 from fsl.samplers.drawn import Balanced, Dirichlet
 from fsl.strategies import STRATEGIES
 from fsl.transforms import transform_features
+from fsl.weights.pretrained import Look
 
 MARGIN = 1e-4
 Side = tuple[torch.device, int]
@@ -78,7 +79,7 @@ def few_shot(name: str, bank: FeatureBank, count: int, sides: list[Side]) -> Ite
         images = np.random.default_rng(0).integers(0, 256, (len(bank.labels), 3, 16, 16), dtype=np.uint8)
         torch.manual_seed(0)
         network = create_backbone("conv4", channels=3, size=16).eval()
-        pictures = Pictures(torch.from_numpy(images), network, (0.5,) * 3, (0.3,) * 3, 16)
+        pictures = Pictures(torch.from_numpy(images), network, Look(3, 16, (0.5,) * 3, (0.3,) * 3))
         count = 1
     for sampler in (Balanced, Dirichlet):
         for shot in (1, 5):

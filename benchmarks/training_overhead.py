@@ -26,12 +26,13 @@ from pytorch_lightning.loggers import MLFlowLogger
 from torch.nn import functional
 
 from clustering.files.tensors import read_tensors, write_tensors
+from clustering.foundation.devices import resolve_device
 from clustering.foundation.progress import Advance
 from fsl.backbones import create_backbone
 from fsl.benchmarks.augmentation import Augmentation, normalise
 from fsl.benchmarks.images import ImageSet
 from fsl.benchmarks.listed import ListedBenchmark
-from fsl.machine import keep_freed_memory, resolve_device
+from fsl.machine import keep_freed_memory
 from fsl.training.base import train
 from fsl.training.settings import Training
 

@@ -11,6 +11,7 @@ from scipy import sparse
 from torch import Tensor
 
 from clustering.files.arrays import array_of_tensor, stacked
+from clustering.foundation.devices import resolve_device
 from clustering.foundation.errors import InputError
 from clustering.lengths import ABOVE_TINY, unit_rows
 from clustering.optimiser.alternation import Clamp
@@ -49,13 +50,7 @@ def checked_rows(
     values = valid_rows(estimator, X, reset=reset)
     if reset and values.shape[0] < estimator.n_clusters:
         raise InputError(f"n_samples={values.shape[0]} should be >= n_clusters={estimator.n_clusters}")
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    elif device == "cuda" and not torch.cuda.is_available():
-        raise InputError(
-            f"{type(estimator).__name__}: device='cuda', but no CUDA device is available; set device='cpu' or 'auto'"
-        )
-    rows = torch.from_numpy(values).to(device)
+    rows = torch.from_numpy(values).to(resolve_device(device))
     return unit_rows(rows) if normalize == "l2" else rows
 
 

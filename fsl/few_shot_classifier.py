@@ -30,13 +30,13 @@ from clustering.estimator_input import (
 )
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.cores import one_core
+from clustering.foundation.devices import resolve_device
 from clustering.foundation.errors import InputError
 from fsl.class_names import ClassNames
 from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, described
 from fsl.episodes import LARGEST_GRAM, LOGIT_SCALE, Episodes, Strategy, check_base_mean, check_evidence
-from fsl.features.arrays import as_labels, as_rows
+from fsl.features.arrays import as_rows, read_labels
 from fsl.features.prompts import PROMPTS, distinct
-from fsl.machine import resolve_device
 from fsl.named_strategies import cautions, name_of, named, stored
 from fsl.picture_folders import labelled_pictures, unlabelled_pictures
 from fsl.transforms import transform_features
@@ -163,8 +163,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, (str, os.PathLike)):
             if y is not None:
                 raise InputError("the subfolders of a support folder are the classes; omit y")
-            pictures = labelled_pictures(Path(X))
-            X, y = pictures.files, pictures.labels
+            X, y = labelled_pictures(Path(X))
         if X is None and names is not None:
             X, y = np.empty((0, names.text.shape[1]), dtype=names.text.dtype), []
             self.n_features_in_ = X.shape[1]
@@ -173,7 +172,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             features = self._features(X)
             if is_arrow(y) or of_objects(y):
-                y = as_labels(y, "y")  # numpy and scikit-learn would take NaN beside names for a name
+                y = read_labels(y, name="y")  # numpy and scikit-learn would take NaN beside names for a name
             X, y = validate_data(self, features, as_array(y), dtype=float_kinds(features))
             with warnings.catch_warnings():  # one or two examples per class are expected here
                 warnings.filterwarnings("ignore", "The number of unique classes")

@@ -3,20 +3,17 @@
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from clustering.files.pictures import HIDDEN, PICTURES, pictures_under
-from clustering.files.regular import open_regular
+from clustering.files.regular import read_bytes
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.layouts import pictures_by_class
 
-FEWEST = 2  # minimum number of classes
 
-
-@dataclass(frozen=True)
-class LabelledPictures:
+class LabelledPictures(NamedTuple):
     """Labelled pictures.
 
     Attributes:
@@ -38,15 +35,14 @@ def labelled_pictures(folder: str | Path) -> LabelledPictures:
     top = _folder(folder, "support", "a folder with one subfolder of pictures for each class")
     pictures = pictures_by_class(top, "support").sort_values("class_name", kind="stable")
     found = list(pictures["class_name"].unique())
-    classes = sorted(entry.name for entry in os.scandir(top) if entry.is_dir() and not entry.name.startswith(HIDDEN))
-    empty = [name for name in classes if name not in found]
-    if classes and empty:
+    folders = (entry.name for entry in os.scandir(top) if entry.is_dir() and not entry.name.startswith(HIDDEN))
+    if empty := sorted({*folders} - {*found}):
         others = "" if len(empty) == 1 else f", like {len(empty) - 1} other class folders"
         raise InputError(
             f"support: {top / empty[0]} has no pictures{others}; add pictures, or remove the folder. "
             f"Pictures end in {', '.join(PICTURES)}"
         )
-    if len(found) < FEWEST:
+    if len(found) < 2:
         has = f"only the class {found[0]!r}" if found else "no folders of pictures"
         raise InputError(f"support: {top} has {has}; it needs one folder of pictures for each of at least two classes")
     return LabelledPictures(tuple(pictures["file"]), tuple(pictures["class_name"]))
@@ -89,31 +85,19 @@ def digests(files: Sequence[str]) -> tuple[str, ...]:
 
 
 def in_both(support: Mapping[str, str], query: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Pairs of files (query, support) with identical content.
-
-    Args:
-        support, query: hash of each file.
-    """
+    """Pairs of files (query, support) with identical content, given the hash of each file."""
     known = {digest: file for file, digest in support.items()}
     return [(file, known[digest]) for file, digest in query.items() if digest in known]
 
 
 def copies(digests: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Pairs of files (duplicate, first occurrence) with identical content.
-
-    Args:
-        digests: hash of each file.
-    """
+    """Pairs of files (duplicate, first occurrence) with identical content, given the hash of each file."""
     first: dict[str, str] = {}
     return [(file, first[digest]) for file, digest in digests.items() if first.setdefault(digest, file) != file]
 
 
 def _digest(file: str) -> str:
-    try:
-        with open_regular(file) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()[:32]
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read ({error.strerror}); restore it") from error
+    return hashlib.sha256(read_bytes(file)).hexdigest()[:32]
 
 
 def _folder(folder: str | Path, role: str, wanted: str) -> Path:

@@ -73,20 +73,21 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
         raise unknown("backbone", name, backbone_names(), "transduce list backbones")
     if pretrained and (is_plugin or name in OWN):
         raise InputError(f"backbone {name!r} has no pretrained weights in timm; use a checkpoint")
-    arguments = {"num_classes": 0, "in_chans": channels}
+    arguments: dict[str, Any] = {"num_classes": 0, "in_chans": channels}
     try:
         build: Any = BACKBONES.load(name) if is_plugin else None
         if isinstance(build, type) and issubclass(build, nn.Module):
             known, taken = {**arguments, "img_size": size}, inspect.signature(build).parameters
             rest = arguments if any(item.kind is item.VAR_KEYWORD for item in taken.values()) else ()
-            network: Any = build(**{key: value for key, value in known.items() if key in taken or key in rest})
-        elif is_plugin and not _is_registered(build):
-            raise TypeError("it is neither a subclass of torch.nn.Module nor a function that is registered with timm")
+            network = build(**{key: value for key, value in known.items() if key in taken or key in rest})
         else:
             registered = build.__name__ if is_plugin else name
+            found = timm.model_entrypoint(registered) if timm.is_model(registered) else None
+            if is_plugin and getattr(found, "__module__", "") != build.__module__:  # or another one of the same name
+                raise TypeError("it is neither a subclass of torch.nn.Module nor registered with timm")
             config = timm.get_pretrained_cfg(registered, allow_unregistered=True)
-            fixed = {"img_size": size} if config is not None and config.fixed_input_size else {}
-            network = timm.create_model(registered, pretrained=pretrained, **arguments, **fixed)
+            arguments |= {"img_size": size} if config is not None and config.fixed_input_size else {}
+            network = timm.create_model(registered, pretrained=pretrained, **arguments)
         training = network.training
         with torch.inference_mode():
             features = network.eval()(torch.zeros(1, channels, size, size))
@@ -104,15 +105,7 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
             "another one"
         )
     network.feature_size = features.shape[1]
-    created: nn.Module = network
-    return created
-
-
-def _is_registered(build: Any) -> bool:
-    """Whether timm creates a network by this function, and not by another one of the same name."""
-    timm = registry()
-    found = timm.model_entrypoint(build.__name__) if timm.is_model(build.__name__) else None
-    return found is not None and bool(found.__module__ == build.__module__)
+    return network
 
 
 def registry() -> Any:

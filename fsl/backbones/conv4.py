@@ -25,9 +25,7 @@ class ConvNet(nn.Module):
         self.num_classes = num_classes
         self.blocks = nn.Sequential(*(_block(width if i else in_chans, width, pool=i < 4) for i in range(depth)))
         self.head = nn.LazyLinear(num_classes) if num_classes else nn.Identity()
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        init_convolutions(self)
 
     def forward(self, images: Tensor) -> Tensor:
         features: Tensor = self.head(self.blocks(images).flatten(1))
@@ -51,6 +49,13 @@ def conv4(pretrained: bool = False, **options: Any) -> ConvNet:
 def conv6(pretrained: bool = False, **options: Any) -> ConvNet:
     """Six blocks of 64 channels; the last two have no pooling (Chen et al. 2019)."""
     return ConvNet(depth=6, **own_options(options))
+
+
+def init_convolutions(network: nn.Module, slope: float = 0.0) -> None:
+    """Draw the weights of convolutions (He et al. 2015) for a leaky ReLU of this negative slope."""
+    for module in network.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.kaiming_normal_(module.weight, a=slope, mode="fan_out", nonlinearity="leaky_relu")
 
 
 def own_options(options: dict[str, Any]) -> dict[str, Any]:

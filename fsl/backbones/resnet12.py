@@ -6,7 +6,7 @@ from typing import Any
 from timm.models import register_model
 from torch import Tensor, nn
 
-from fsl.backbones.conv4 import own_options
+from fsl.backbones.conv4 import init_convolutions, own_options
 
 SLOPE = 0.1
 """Negative slope of the leaky ReLU."""
@@ -50,9 +50,7 @@ class ResNet12(nn.Module):
             nn.Sequential(Block(inputs, outputs)) for inputs, outputs in pairwise(widths)
         )
         self.fc = nn.Linear(640, num_classes) if num_classes else nn.Identity()
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, a=SLOPE, mode="fan_out", nonlinearity="leaky_relu")
+        init_convolutions(self, SLOPE)
 
     def forward_features(self, images: Tensor) -> Tensor:
         """The feature map (N, 640, H // 16, W // 16)."""

@@ -5,7 +5,7 @@ from typing import Any
 from timm.models import register_model
 from torch import Tensor, nn
 
-from fsl.backbones.conv4 import own_options
+from fsl.backbones.conv4 import init_convolutions, own_options
 
 
 class WideBlock(nn.Module):
@@ -52,9 +52,7 @@ class WideResNet(nn.Module):
         self.bn1 = nn.BatchNorm2d(64 * width, momentum=0.9)
         self.relu = nn.ReLU()
         self.linear = nn.Linear(64 * width, num_classes) if num_classes else nn.Identity()
-        for module in self.modules():
-            if isinstance(module, nn.Conv2d):
-                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+        init_convolutions(self)
 
     def forward_features(self, images: Tensor) -> Tensor:
         """The feature map (N, 64 width, H / 4, W / 4)."""

@@ -15,9 +15,8 @@ from clustering.foundation.parameters import Above, AtLeast, Validated, Within
 from clustering.foundation.streams import stream
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
-from fsl.benchmarks.encoded import EncodedPictures
-from fsl.benchmarks.layouts import FILES, pictures_by_class, read_lists, relative
-from fsl.benchmarks.listed import size_of
+from fsl.benchmarks.layouts import FILES, EncodedPictures, folder_of, pictures_by_class, read_lists, relative
+from fsl.benchmarks.listed import IMAGENET_MEAN, IMAGENET_STD, PHOTOGRAPHS, size_of
 
 RECIPE = 1  # version; increased if the same files give other images
 FEWEST = 2  # minimum number of classes of a split
@@ -45,11 +44,9 @@ class Folder(Validated):
 
     name: ClassVar[str] = "folder"
     channels: ClassVar[int] = 3
-    mean: ClassVar[tuple[float, ...]] = (0.485, 0.456, 0.406)
-    std: ClassVar[tuple[float, ...]] = (0.229, 0.224, 0.225)
-    augmentation: ClassVar[Augmentation] = Augmentation(
-        crop=0.08, flip=True, brightness=0.4, contrast=0.4, saturation=0.4
-    )
+    mean: ClassVar[tuple[float, ...]] = IMAGENET_MEAN
+    std: ClassVar[tuple[float, ...]] = IMAGENET_STD
+    augmentation: ClassVar[Augmentation] = PHOTOGRAPHS
 
     root: str | None = None
     size: Annotated[int, AtLeast(8)] = 84
@@ -65,7 +62,7 @@ class Folder(Validated):
         Raises:
             InputError: see `read`.
         """
-        folder, table = self._folder(), self._table()
+        folder, table = folder_of(self.name, self.root, LAYOUT), self._table()
         lines = (
             f"{split} {name} {relative(file, folder)} {size_of(file)}"
             for split, name, file in table[["split", "class_name", "file"]].itertuples(index=False)
@@ -101,37 +98,30 @@ class Folder(Validated):
             f"validation={self.validation:g}); set novel= and validation= to change this"
         )
 
-    def _folder(self) -> Path:
-        folder = Path(self.root or "").expanduser()
-        if not self.root or not folder.is_dir():
-            problem = f"{folder} is not a folder" if self.root else "no folder given"
-            raise InputError(f"benchmark folder: {problem}; pass root=FOLDER with {LAYOUT}")
-        return folder
-
     def _table(self) -> pd.DataFrame:
         """The pictures, with columns split, class_name and file, sorted by split and class."""
-        folder = self._folder()
-        parts = _by_lists(folder) or _by_folders(folder)
+        folder = folder_of(self.name, self.root, LAYOUT)
+        where = f"benchmark folder: {folder} has"
+        parts = _given(folder, where)
         if self.split == "given" and not parts:
-            raise InputError(f"benchmark folder: {folder} has no train/ and test/, and no train.csv; use split=drawn")
-        given = bool(parts) and self.split != "drawn"
-        table = pd.concat(parts or [pictures_by_class(folder, "benchmark folder")], ignore_index=True)
-        if given:
-            _check_disjoint(folder, table)
+            raise InputError(f"{where} no train/ and test/, and no train.csv; use split=drawn")
+        rows = [part.assign(split=split) for split, some in parts.items() for part in some]
+        table = pd.concat(rows or [pictures_by_class(folder, "benchmark folder")], ignore_index=True)
+        if parts and self.split != "drawn":
+            _check_disjoint(table, where)
         else:
-            table["split"] = table["class_name"].map(self._drawn(folder, sorted(set(table["class_name"]))))
+            table["split"] = table["class_name"].map(self._drawn(sorted(set(table["class_name"])), where))
         order = table["split"].map(SPLITS.index).rename("order")
         return table.assign(order=order).sort_values(["order", "class_name"], kind="stable")
 
-    def _drawn(self, folder: Path, names: list[str]) -> dict[str, Split]:
+    def _drawn(self, names: list[str], where: str) -> dict[str, Split]:
         """The split of each class, at random."""
         shares = [max(FEWEST, round(share * len(names))) for share in (self.novel, self.validation)]
         if len(names) - sum(shares) < FEWEST:
             raise InputError(
-                f"benchmark folder: {folder} has {len(names)} classes, of which {shares[0]} would be novel and "
-                f"{shares[1]} validation, and at least {FEWEST} base classes must remain; add classes, or lower "
-                f"novel= and validation=. It should contain {LAYOUT}. For few classes, use transduce classify, which "
-                "needs no training"
+                f"{where} {len(names)} classes, of which {shares[0]} would be novel and {shares[1]} validation, and at "
+                f"least {FEWEST} base classes must remain; add classes, or lower novel= and validation=. It should "
+                f"contain {LAYOUT}. For few classes, use transduce classify, which needs no training"
             )
         order = stream(self.seed, "split of a folder").permutation(len(names))
         novel, validation, base = np.split(order, np.cumsum(shares))
@@ -139,40 +129,31 @@ class Folder(Validated):
         return {names[index]: split for split, rows in drawn.items() for index in rows}
 
 
-def _by_folders(folder: Path) -> list[pd.DataFrame]:
-    """Pictures by split according to the folders of the splits; empty if there are none."""
-    children = {child.name.lower(): child for child in folder.iterdir() if child.is_dir()}
-    folders = {split: [children[word] for word in FILES[split] if word in children] for split in SPLITS}
-    if not (folders["base"] and folders["novel"]):
-        return []
-    if not folders["validation"]:
-        raise InputError(
-            f"benchmark folder: {folder} has {folders['base'][0].name}/ and {folders['novel'][0].name}/, but no val/; "
-            "add it, or use split=drawn"
-        )
-    return [
-        pictures_by_class(below, "benchmark folder").assign(split=split) for split in SPLITS for below in folders[split]
-    ]
+def _given(folder: Path, where: str) -> dict[Split, list[pd.DataFrame]]:
+    """The pictures of each split, by its lists or folders; empty if there are none."""
+    parts = {split: [rows for _, rows in read_lists(folder, split)] for split in SPLITS}
+    if lacking := [split for split in SPLITS if not parts[split]]:
+        if len(lacking) < len(SPLITS):
+            raise InputError(f"{where} lists, but no {FILES[lacking[0]][0]}.csv; add it")
+        children = {child.name.lower(): child for child in folder.iterdir() if child.is_dir()}
+        folders = {split: [children[word] for word in FILES[split] if word in children] for split in SPLITS}
+        if not (folders["base"] and folders["novel"]):
+            return {}
+        if not folders["validation"]:
+            first, last = folders["base"][0].name, folders["novel"][0].name
+            raise InputError(f"{where} {first}/ and {last}/, but no val/; add it, or use split=drawn")
+        parts = {split: [pictures_by_class(below, "benchmark folder") for below in folders[split]] for split in SPLITS}
+    return parts
 
 
-def _by_lists(folder: Path) -> list[pd.DataFrame]:
-    """Pictures by split according to the lists; empty if there are none."""
-    lists = {split: [rows.assign(split=split) for _, rows in read_lists(folder, split)] for split in SPLITS}
-    lacking = [split for split in SPLITS if not lists[split]]
-    if 0 < len(lacking) < len(SPLITS):
-        raise InputError(f"benchmark folder: {folder} has lists, but no {FILES[lacking[0]][0]}.csv; add it")
-    return [rows for split in SPLITS for rows in lists[split]]
-
-
-def _check_disjoint(folder: Path, table: pd.DataFrame) -> None:
+def _check_disjoint(table: pd.DataFrame, where: str) -> None:
     """Check that every split has classes and that no class is in two splits."""
     for split in SPLITS:
         if not (table["split"] == split).any():
-            raise InputError(f"benchmark folder: {folder} has no pictures of {split} classes; add some")
+            raise InputError(f"{where} no pictures of {split} classes; add some")
     for name, splits in table.groupby("class_name")["split"].unique().items():
         if len(splits) > 1:
             raise InputError(
-                f"benchmark folder: {folder} has class {name!r} among {splits[0]} and among {splits[1]} classes; "
-                "novel classes must differ from the network's training classes: keep it in one split, or use "
-                "split=drawn"
+                f"{where} class {name!r} among {splits[0]} and among {splits[1]} classes; novel classes must differ "
+                "from the network's training classes: keep it in one split, or use split=drawn"
             )

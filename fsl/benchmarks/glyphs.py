@@ -15,6 +15,8 @@ import matplotlib
 import numpy as np
 from matplotlib import ft2font
 from numpy.typing import NDArray
+from PIL import Image
+from scipy.ndimage import maximum_filter, minimum_filter
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, Validated
@@ -103,19 +105,11 @@ def drawing(letter: str, face: str) -> NDArray[np.uint8] | None:
     font.set_size(GLYPH * GLYPH * 64 / max(right - left, top - bottom), 72)
     font.set_text(letter, 0.0, flags=UNHINTED)
     font.draw_glyphs_to_bitmap(antialiased=True)
-    ink = _trimmed(np.asarray(font.get_image(), np.uint8))
-    if not ink.size:
-        return None
-    canvas = np.zeros((CANVAS, CANVAS), np.uint8)
-    above, before = (CANVAS - ink.shape[0]) // 2, (CANVAS - ink.shape[1]) // 2
-    canvas[above : above + ink.shape[0], before : before + ink.shape[1]] = ink
-    return canvas
-
-
-def _trimmed(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The image without its empty border."""
-    rows, columns = np.flatnonzero(image.any(1)), np.flatnonzero(image.any(0))
-    return image[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] if len(rows) else image[:0]
+    image = Image.fromarray(np.asarray(font.get_image(), np.uint8))
+    ink = image.crop(image.getbbox())
+    canvas = Image.new("L", (CANVAS, CANVAS))
+    canvas.paste(ink, ((CANVAS - ink.width) // 2, (CANVAS - ink.height) // 2))
+    return np.asarray(canvas) if image.getbbox() else None
 
 
 def _samples(letters: str, labels: NDArray[np.int64], random: np.random.Generator, size: int) -> NDArray[np.uint8]:
@@ -152,15 +146,10 @@ def _samples(letters: str, labels: NDArray[np.int64], random: np.random.Generato
 
 def _stroked(glyphs: NDArray[np.uint8], stroke: NDArray[np.int64]) -> NDArray[np.int32]:
     """Widen the strokes of drawings (n, 64, 64), up to one pixel on each side at 256, or thin them below 0."""
-    wide, thin = glyphs, glyphs
-    for axis in (1, 2):
-        sides = [np.roll(wide, shift, axis) for shift in (-1, 1)]
-        wide = np.maximum(np.maximum(sides[0], sides[1]), wide)
-        sides = [np.roll(thin, shift, axis) for shift in (-1, 1)]
-        thin = np.minimum(np.minimum(sides[0], sides[1]), thin)
     amount = stroke.astype(np.int32)[:, None, None]
-    other = np.where(amount > 0, wide, thin).astype(np.int32)
-    return (glyphs * (256 - abs(amount)) + other * abs(amount)) >> 8
+    other = np.where(amount > 0, maximum_filter(glyphs, (1, 3, 3)), minimum_filter(glyphs, (1, 3, 3))).astype(np.int32)
+    stroked: NDArray[np.int32] = (glyphs * (256 - abs(amount)) + other * abs(amount)) >> 8
+    return stroked
 
 
 def _resampled(glyphs: NDArray[np.int32], maps: NDArray[np.int32], size: int) -> NDArray[np.int32]:

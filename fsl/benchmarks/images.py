@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from clustering.files.atomic import replacing
+from clustering.files.regular import state_of
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.progress import Progress, quiet
@@ -54,9 +55,8 @@ class ImageSet:
         return len(self.labels)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.path is None:
-            return ImageSet, (self.images, self.labels, self.class_names, self.fingerprint)
-        return _mapped, (self.path, self.fingerprint)
+        parts = (self.images, self.labels, self.class_names, self.fingerprint)
+        return (ImageSet, parts) if self.path is None else (_mapped, (self.path, self.fingerprint))
 
 
 class AugmentedImages(Dataset[tuple[Tensor, Tensor]]):
@@ -120,7 +120,13 @@ def read_split(benchmark: Benchmark, split: Split, progress: Progress = quiet) -
     with progress.track(f"reading {benchmark.name}, {split}", 1) as advance, _named(benchmark, f"read({split!r})"):
         decoded = Decoded(*benchmark.read(split))
         advance(1)
-    _check(benchmark, split, decoded)
+    shape, count, classes = tuple(decoded.images.shape), len(decoded.labels), len(decoded.class_names)
+    expected = (count, benchmark.channels, benchmark.size, benchmark.size)
+    if shape != expected or not count:
+        raise _wrong(benchmark, f"images of {split} must be uint8 of shape {expected}, at least one, not {shape}")
+    if decoded.labels.dtype != np.int64 or not np.array_equal(np.unique(decoded.labels), np.arange(classes)):
+        what = f"labels of {split} must be int64 and use each of 0..{classes - 1}, one for each class name"
+        raise _wrong(benchmark, what)
     return decoded
 
 
@@ -161,32 +167,24 @@ def _check_split(split: Split) -> None:
     check_open(split)
 
 
+def _wrong(benchmark: Benchmark, problem: str) -> InputError:
+    return InputError(f"benchmark {benchmark.name}: {problem}; correct its read()")
+
+
 @contextlib.contextmanager
 def _named(benchmark: Benchmark, doing: str) -> Iterator[None]:
     """Add the benchmark's name to the errors of its files, as InputError."""
     try:
         yield
     except UNREADABLE as error:
-        of_system = isinstance(error, OSError) and error.filename and error.strerror
-        reason = f"{error.filename}: {error.strerror}" if of_system else f"{type(error).__name__}: {error}"  # type: ignore[union-attr]
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, OSError) and error.filename and error.strerror:
+            reason = f"{error.filename}: {error.strerror}"
         place = getattr(benchmark, "root", None)
         files = f"the files under root={place}" if place else "its files"
         raise InputError(
             f"benchmark {benchmark.name}: {doing}: {reason}; check that {files} exist and are complete"
         ) from error
-
-
-def _check(benchmark: Benchmark, split: Split, decoded: Decoded) -> None:
-    """Check that a split is as the benchmark's attributes say."""
-    shape, count = tuple(decoded.images.shape), len(decoded.labels)
-    expected, classes = (count, benchmark.channels, benchmark.size, benchmark.size), len(decoded.class_names)
-    problem = ""
-    if shape != expected or not count:
-        problem = f"images of {split} must be uint8 of shape {expected}, at least one, not of shape {shape}"
-    elif decoded.labels.dtype != np.int64 or not np.array_equal(np.unique(decoded.labels), np.arange(classes)):
-        problem = f"labels of {split} must be int64 and use each of 0..{classes - 1}, one for each class name"
-    if problem:
-        raise InputError(f"benchmark {benchmark.name}: {problem}; correct its read()")
 
 
 def _write(benchmark: Benchmark, split: Split, data: Decoded, path: Path, progress: Progress) -> None:
@@ -197,7 +195,7 @@ def _write(benchmark: Benchmark, split: Split, data: Decoded, path: Path, progre
 
     def decoded(part: slice) -> NDArray[np.uint8]:
         with _named(benchmark, f"images of {split}"):
-            return data.images[part]
+            return np.ascontiguousarray(data.images[part])
 
     count = max(1, BLOCK_BYTES * len(data.labels) // size)
     parts = (slice(start, start + count) for start in range(0, len(data.labels), count))
@@ -210,23 +208,15 @@ def _write(benchmark: Benchmark, split: Split, data: Decoded, path: Path, progre
         np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
         for _, block in on_each_core(decoded, parts):
             if block.dtype != np.uint8:
-                problem = f"images of {split} must be uint8, not {block.dtype}"
-                raise InputError(f"benchmark {benchmark.name}: {problem}; correct its read()")
-            piece = np.ascontiguousarray(block).data
-            file.write(piece)
-            checksum.go_on(piece)
+                raise _wrong(benchmark, f"images of {split} must be uint8, not {block.dtype}")
+            file.write(block.data)
+            checksum.go_on(block.data)
             advance(len(block))
-    for rest in (data.labels.data, json.dumps(data.class_names)):
-        checksum.add(rest)
+    checksum.add(data.labels.data)
+    checksum.add(json.dumps(data.class_names))
     about = {"format": FORMAT, "class_names": data.class_names, "labels": data.labels.tolist()}
     with replacing(path) as partial:
         partial.write_text(json.dumps({**about, "fingerprint": str(checksum), "state": _state(path)}), encoding="utf-8")
-
-
-def _state(path: Path) -> list[int]:
-    """Size and time of the array of a description, by which it is recognised without reading it."""
-    status = path.with_suffix(".npy").stat()
-    return [status.st_size, status.st_mtime_ns]
 
 
 def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, ...], folder: Path) -> None:
@@ -235,13 +225,17 @@ def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, 
     for other in SPLITS:
         if getattr(benchmark, "validates_on_base", False) and {split, other} == {"base", "validation"}:
             continue
-        if other != split and (known := _opened(folder / f"{other}.json", quiet)):
-            shared = sorted(set(class_names) & set(known.class_names))
-            if shared:
-                raise InputError(
-                    f"benchmark {benchmark.name}: class {shared[0]!r} is in {other} and in {split} ({len(shared)} "
-                    "such classes); each class must be in one split only, and class names must be unique"
-                )
+        known = _opened(folder / f"{other}.json", quiet) if other != split else None
+        if known and (shared := sorted(set(class_names) & set(known.class_names))):
+            raise InputError(
+                f"benchmark {benchmark.name}: class {shared[0]!r} is in {other} and in {split} ({len(shared)} such "
+                "classes); each class must be in one split only, and class names must be unique"
+            )
+
+
+def _state(path: Path) -> list[int]:
+    """Size and time of the array of a description, by which it is recognised without reading it."""
+    return list(state_of(path.with_suffix(".npy"))[2:])
 
 
 def _mapped(path: Path, expected: str | None = None) -> ImageSet:
@@ -259,10 +253,8 @@ def _mapped(path: Path, expected: str | None = None) -> ImageSet:
 
 def _opened(path: Path, progress: Progress) -> ImageSet | None:
     """The memory-mapped images of a description; None if there are none, or they are damaged."""
-    if not path.exists():
-        return None
     try:
-        return _mapped(path)
+        return _mapped(path) if path.exists() else None
     except (OSError, KeyError, TypeError, ValueError) as error:
         progress.note(f"{path}: is damaged ({type(error).__name__}: {error}); it is written again")
         return None

@@ -1,12 +1,14 @@
 """The layouts in which people have the pictures of benchmarks: archives, pickle caches, lists and folders.
 
-Pictures are located here, but not decoded. Lists are CSV files as Ravi and Larochelle, SimpleShot and TIM write them.
+Lists are CSV files as Ravi and Larochelle, SimpleShot and TIM write them. Pictures are decoded on demand.
 """
 
-import io
+import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +18,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from clustering.files.arrays import UNREADABLE, read_arrays
-from clustering.files.pictures import is_picture, pictures_under
+from clustering.files.pictures import Fit, is_picture, open_picture, pictures_under, squared
 from clustering.files.regular import read_bytes
+from clustering.files.words import csv_lines
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS, Split
 from fsl.benchmarks.pickles import PICKLES, read_pickle
@@ -31,18 +34,8 @@ FILES: dict[Split, tuple[str, ...]] = {
 LEFT_OUT = ("train_phase_val", "train_phase_test", "labelsplit", "trainval")
 
 
-class Holding(NamedTuple):
-    """The pictures of one file or folder.
-
-    Attributes:
-        names: names of the N pictures.
-        classes: class of each picture, by the authors' name, otherwise a number or word from the file.
-        read: thread-safe function that returns the bytes or the (H, W, 3) pixels of the picture at an index.
-    """
-
-    names: Sequence[str]
-    classes: Sequence[str]
-    read: Callable[[int], bytes | NDArray[np.uint8]]
+Stored = bytes | NDArray[np.uint8]
+"""A picture as a file has it: encoded (JPEG, PNG or others), or pixels (H, W, 3)."""
 
 
 class Place(NamedTuple):
@@ -51,16 +44,82 @@ class Place(NamedTuple):
     Attributes:
         layout: description of the layout.
         split: the split by the file's name; None if it follows from the classes.
-        open: function that returns the pictures.
+        open: function that returns a frame with the columns `picture` (its name), `class_name` (the authors', otherwise
+            a number or word from the file), and `read` and `key`, a thread-safe function and its argument that give
+            the picture as it is stored.
         files: archives and lists, identified by their content.
         pictures: picture files, identified by their names and sizes.
     """
 
     layout: str
     split: Split | None
-    open: Callable[[], Holding]
+    open: Callable[[], pd.DataFrame]
     files: tuple[Path, ...] = ()
     pictures: tuple[str, ...] = ()
+
+
+def frame_of(
+    pictures: Sequence[str], classes: Sequence[str], read: Callable[[Any], Stored], keys: Iterable[Any]
+) -> pd.DataFrame:
+    """The frame of pictures that one function reads, see `Place`."""
+    return pd.DataFrame({"picture": pictures, "class_name": classes, "read": read, "key": keys}, dtype=object)
+
+
+@dataclass(frozen=True)
+class EncodedPictures:
+    """Stored pictures as RGB squares.
+
+    Attributes:
+        names: names of the N pictures, for messages.
+        read: thread-safe function that returns the stored picture at an index; it raises InputError if it cannot.
+        size: side of the squares in pixels.
+        fit: how other shapes are resized (Lanczos): "squeeze", as mini-ImageNet was made from ImageNet, or "crop" to
+            the central square.
+        upright: rotate pictures according to their EXIF data, which the papers' code ignores.
+    """
+
+    names: Sequence[str]
+    read: Callable[[int], Stored]
+    size: int
+    fit: Fit = "squeeze"
+    upright: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(N, 3, size, size)."""
+        return len(self.names), 3, self.size, self.size
+
+    def __getitem__(self, part: slice) -> NDArray[np.uint8]:
+        """The pictures of a slice, decoded.
+
+        Raises:
+            InputError: a picture cannot be read or decoded; the message names it.
+        """
+        indices = range(*part.indices(len(self.names)))
+        images = np.empty((len(indices), *self.shape[1:]), np.uint8)
+        for row, index in enumerate(indices):
+            images[row] = self.decoded(index, self.read(index)).transpose(2, 0, 1)
+        return images
+
+    def decoded(self, index: int, stored: Stored) -> NDArray[np.uint8]:
+        """(size, size, 3) pixels of a picture, from the result of `read`; errors as above."""
+        if isinstance(stored, np.ndarray) and stored.shape == (self.size, self.size, 3):
+            return stored
+        colour = open_picture(stored, self.names[index], least=self.size, upright=self.upright)
+        return np.asarray(squared(colour, self.size, self.fit))
+
+
+def folder_of(name: str, root: str | None, wanted: str) -> Path:
+    """The folder of a benchmark's files.
+
+    Raises:
+        InputError: there is none; the message states what it must contain.
+    """
+    folder = Path(root or "").expanduser()
+    if root and folder.is_dir():
+        return folder
+    problem = f"{folder} is not a folder" if root else "no folder given"
+    raise InputError(f"benchmark {name}: {problem}; pass root=FOLDER with {wanted}")
 
 
 def find_places(folder: Path, known: Mapping[str, Split]) -> list[Place]:
@@ -149,27 +208,21 @@ def read_list(path: Path) -> pd.DataFrame:
             the file and the line.
     """
     try:
-        data = io.BytesIO(read_bytes(path))
-        rows = pd.read_csv(data, header=None, usecols=[0, 1], dtype=str, keep_default_na=False, encoding="utf-8-sig")
-    except pd.errors.EmptyDataError:
-        rows = pd.DataFrame(columns=[0, 1], dtype=str)
-    except (*UNREADABLE, pd.errors.ParserError) as error:
-        raise InputError(f"{path}: cannot be read as a list of pictures ({error}); download it again") from error
-    rows = rows.fillna("").apply(lambda column: column.str.strip()).set_axis(["file", "class_name"], axis=1)
+        lines = [(*map(str.strip, cells), "", "")[:2] for _, cells in csv_lines(path)]
+    except (OSError, EOFError, zlib.error) as error:  # of a .gz
+        raise InputError(f"{path}: cannot be read ({error}); download it again") from error
+    rows = pd.DataFrame(lines, columns=["file", "class_name"], dtype=str)
     rows = rows[(rows != "").any(axis=1)]
-    if len(rows) and not is_picture(rows["file"].iloc[0]):
-        rows = rows[1:]  # without the header
+    rows = rows[1:] if len(rows) and not is_picture(rows["file"].iloc[0]) else rows  # without the header
     if not len(rows):
         raise InputError(f"{path}: lists no pictures; each line must have a file and its class, such as cat01.jpg,cat")
     wrong = ~rows["file"].map(is_picture) | (rows["class_name"] == "")
     if wrong.any():
         line = ",".join(rows[wrong].iloc[0])[:60]
         raise InputError(f"{path}: {line!r} is not a file and its class, such as cat01.jpg,cat")
-    repeated = rows["file"][rows["file"].duplicated()]
-    if len(repeated):
+    if (repeated := rows["file"][rows["file"].duplicated()]).size:
         raise InputError(f"{path}: lists {repeated.iloc[0]} twice; remove one of the two lines")
-    listed: pd.DataFrame = rows.reset_index(drop=True)
-    return listed
+    return rows.reset_index(drop=True)
 
 
 def _whole(words: Set[str]) -> tuple[str, ...]:
@@ -195,8 +248,8 @@ def _damaged(path: Path, error: BaseException) -> InputError:
     return InputError(f"{path}: damaged, or in another format ({reason}); download it again")
 
 
-def _shard(path: Path) -> Holding:
-    """Pictures of an archive with arrays `blob` (the concatenated files), `offset` (n + 1, the start of each file),
+def _shard(path: Path) -> pd.DataFrame:
+    """The pictures of an archive with arrays `blob` (the concatenated files), `offset` (n + 1, the start of each file),
     `label` (n, index into `classes`) and `image_id` (n, the number in a picture's name)."""
     try:
         file = read_arrays(path)
@@ -208,7 +261,7 @@ def _shard(path: Path) -> Holding:
     except UNREADABLE as error:
         raise _damaged(path, error) from error
     names = [f"{path}: {name}{number:08d}.jpg" for name, number in zip(classes, ids, strict=True)]
-    return Holding(names, classes, lambda index: blob[offset[index] : offset[index + 1]].tobytes())
+    return frame_of(names, classes, lambda span: blob[span[0] : span[1]].tobytes(), itertools.pairwise(offset))
 
 
 def _with_labels(path: Path) -> tuple[Path, ...]:
@@ -220,7 +273,7 @@ def _with_labels(path: Path) -> tuple[Path, ...]:
     return (path, next((file for file in labels if file.is_file()), labels[0]))
 
 
-def _cache(path: Path, labels: Path | None = None) -> Holding:
+def _cache(path: Path, labels: Path | None = None) -> pd.DataFrame:
     """Pictures of a cache in one of three common forms.
 
     The first is a dict of `image_data` (N, H, W, 3) and `class_dict`, the rows of each class (mini-ImageNet). The
@@ -253,7 +306,7 @@ def _cache(path: Path, labels: Path | None = None) -> Holding:
     except (*UNREADABLE, AttributeError) as error:
         raise _damaged(path, error) from error
 
-    def read(index: int) -> bytes | NDArray[np.uint8]:
+    def read(index: int) -> Stored:
         if pixels:
             return np.ascontiguousarray(images[index][..., ::-1]) if turned else images[index]
         stored = images[index]
@@ -261,7 +314,8 @@ def _cache(path: Path, labels: Path | None = None) -> Holding:
             return stored.encode("latin1")
         return stored.tobytes() if isinstance(stored, np.ndarray) else bytes(stored)
 
-    return Holding([f"{path}: picture {index} of {name}" for index, name in enumerate(classes)], classes, read)
+    names = [f"{path}: picture {index} of {name}" for index, name in enumerate(classes)]
+    return frame_of(names, classes, read, range(len(names)))
 
 
 def _names(labels: Any, words: Any) -> list[str]:
@@ -281,8 +335,7 @@ def _names(labels: Any, words: Any) -> list[str]:
 def _of_files(
     layout: str, split: Split | None, files: Sequence[str], classes: Sequence[str], lists: tuple[Path, ...] = ()
 ) -> Place:
-    holding = Holding(files, classes, lambda index: read_bytes(files[index]))
-    return Place(layout, split, lambda: holding, lists, tuple(files))
+    return Place(layout, split, lambda: frame_of(files, classes, read_bytes, files), lists, tuple(files))
 
 
 def _folders(folder: Path, known: Mapping[str, Split]) -> list[Place]:
@@ -291,20 +344,17 @@ def _folders(folder: Path, known: Mapping[str, Split]) -> list[Place]:
     The split of a class that is not in the authors' lists is the name of the folder directly below the root. If there
     are folders named repr or query, support comes before query, and test/ contains the same pictures again.
     """
-    members: dict[Split | None, tuple[list[str], list[str]]] = {}
     below = len(f"{folder}{os.sep}")
     files = [(file, file[below:].partition(os.sep)[0].lower()) for file in pictures_under(folder)]
     without = _whole({top for _, top in files})
+    members: dict[Split | None, tuple[list[str], list[str]]] = {}
     for file, top in sorted(files, key=lambda item: item[1] == "query"):
-        if top in without:
-            continue
-        name, split = _named(file, known), None
-        if not name:
-            name = os.path.basename(os.path.dirname(file))
-            split = next((split for split in SPLITS if top in FILES[split]), None)
-        of_split = members.setdefault(split, ([], []))
-        of_split[0].append(file)
-        of_split[1].append(name)
+        name = _named(file, known)
+        split = None if name else next((split for split in SPLITS if top in FILES[split]), None)
+        if top not in without:
+            mine, classes = members.setdefault(split, ([], []))
+            mine.append(file)
+            classes.append(name or os.path.basename(os.path.dirname(file)))
     return [_of_files("folders of pictures", split, *members[split]) for split in (None, *SPLITS) if split in members]
 
 

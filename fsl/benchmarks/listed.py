@@ -5,14 +5,13 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from clustering.files.pictures import Fit
 from clustering.files.regular import open_regular
@@ -21,15 +20,14 @@ from clustering.foundation.fingerprint import Fingerprint
 from clustering.foundation.parameters import Validated
 from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
-from fsl.benchmarks.encoded import EncodedPictures
-from fsl.benchmarks.layouts import Place, find_places, relative
+from fsl.benchmarks.layouts import EncodedPictures, Place, find_places, folder_of, frame_of, relative
 
 Classes = Mapping[Split, tuple[str, ...]]
 RECIPE = 2  # increased with every change that gives other images for the same files
 HASHED = 1 << 28  # largest size in bytes of a file whose whole content is hashed
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+PHOTOGRAPHS = Augmentation(crop=0.08, flip=True, brightness=0.4, contrast=0.4, saturation=0.4)
 SAMPLES = 64  # number of hashed blocks of a larger file
-
-_sources: dict[tuple[str, tuple[tuple[str, Path, tuple[int, int]], ...]], str] = {}  # hashing takes time
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -62,16 +60,13 @@ class ListedBenchmark(Validated):
     unlisted: ClassVar[Mapping[Split, int]] = {}  # number of classes of the splits without a list
     each: ClassVar[int] = 0  # number of pictures per class if it is the same for all classes
     images: ClassVar[Mapping[Split, int]] = {}  # number of pictures of each split otherwise, as far as it is stated
-    stored: ClassVar[tuple[Split, ...]] = SPLITS  # splits that occur in file names
     channels: ClassVar[int] = 3
     size: ClassVar[int] = 84
     fit: ClassVar[Fit] = "squeeze"  # how pictures are made square
     validates_on_base: ClassVar[bool] = False  # whether the validation classes are every tenth base class
-    mean: ClassVar[tuple[float, ...]] = (0.485, 0.456, 0.406)
-    std: ClassVar[tuple[float, ...]] = (0.229, 0.224, 0.225)
-    augmentation: ClassVar[Augmentation] = Augmentation(
-        crop=0.08, flip=True, brightness=0.4, contrast=0.4, saturation=0.4
-    )
+    mean: ClassVar[tuple[float, ...]] = IMAGENET_MEAN
+    std: ClassVar[tuple[float, ...]] = IMAGENET_STD
+    augmentation: ClassVar[Augmentation] = PHOTOGRAPHS
 
     @classmethod
     def owners(cls) -> dict[str, Split]:
@@ -84,22 +79,22 @@ class ListedBenchmark(Validated):
         classes = len(cls.classes[split]) or cls.unlisted[split]
         return classes, cls.each * classes or cls.images.get(split, 0)
 
+    @classmethod
+    def _stored(cls, split: Split) -> Split:
+        """The split among whose pictures those of a split are."""
+        return "base" if cls.validates_on_base and split == "validation" else split
+
     def places(self) -> list[Place]:
         """The locations of the pictures.
 
         Raises:
             InputError: the folder is missing or contains no pictures; the message states what it must contain.
         """
-        folder, problem = Path(self.root or "").expanduser(), ""
-        if not self.root:
-            problem = "no folder given"
-        elif not folder.is_dir():
-            problem = f"{folder} is not a folder"
-        elif places := find_places(folder, self.owners()):
+        wanted = f"{self.wanted}; `transduce data where {self.name}` says where it comes from"
+        if places := find_places(folder_of(self.name, self.root, wanted), self.owners()):
             return places
         raise InputError(
-            f"benchmark {self.name}: {problem or f'{folder} has no pictures of this benchmark'}; pass root=FOLDER with "
-            f"{self.wanted}; `transduce data where {self.name}` says where it comes from"
+            f"benchmark {self.name}: {self.root} has no pictures of this benchmark; pass root=FOLDER with {wanted}"
         )
 
     def source(self) -> str:
@@ -112,24 +107,21 @@ class ListedBenchmark(Validated):
             InputError: a split has no file.
         """
         places, folder = self.places(), Path(self.root or "").expanduser()
-        for split in self.stored:
+        for split in dict.fromkeys(map(self._stored, SPLITS)):
             if not any(place.split in (None, split) for place in places):
                 raise InputError(
                     f"benchmark {self.name}: {self.root} has {places[0].layout}, but no {split} classes; pass "
                     f"root=FOLDER with {self.wanted}"
                 )
-        key = self.name, tuple((place.layout, file, _stamp(file)) for place in places for file in place.files)
-        if key in _sources and not any(place.pictures for place in places):
-            return _sources[key]
-        fingerprint = Fingerprint(self.name, RECIPE)
-        for place in places:
-            fingerprint.add(place.layout)
-            for file in place.files:
-                _add_content(fingerprint, file)
-            for picture in place.pictures:
-                fingerprint.add(f"{relative(picture, folder)} {size_of(picture)}")
-        _sources[key] = str(fingerprint)
-        return _sources[key]
+        described = (
+            (
+                place.layout,
+                tuple((file, *_state(file)) for file in place.files),
+                tuple(f"{relative(picture, folder)} {size_of(picture)}" for picture in place.pictures),
+            )
+            for place in places
+        )
+        return _identity(self.name, tuple(described))
 
     def listing(self, split: Split) -> Decoded:
         """The pictures of a split that are present, complete or not; a class may have none.
@@ -140,38 +132,26 @@ class ListedBenchmark(Validated):
         Raises:
             InputError: a file cannot be read.
         """
-        tenth = self.validates_on_base and split == "validation"
-        split = "base" if tenth else split
+        asked, split = split, self._stored(split)
         places = [place for place in self.places() if place.split in (None, split)]
-        holdings = [place.open() for place in places]
-        rows = [
-            (number, index, *named, place.split)
-            for number, (place, holding) in enumerate(zip(places, holdings, strict=True))
-            for index, named in enumerate(zip(holding.names, holding.classes, strict=True))
-        ]
-        found = pd.DataFrame(rows, columns=["holding", "index", "picture", "class_name", "split"])
+        frames = [place.open().assign(split=place.split) for place in places]
+        found: pd.DataFrame = pd.concat(frames or [frame_of([], [], bytes, []).assign(split=None)], ignore_index=True)
         classes, owner = self.classes[split], found["class_name"].map(self.owners())
         listed = bool(classes) and bool(owner.notna().any())
         by_name = found["split"].isna() | listed
         # a number that is not in the authors' list may mean another class in another split
-        apart = {name: f"{split} {name}" if name.isdigit() else name for name in set(found["class_name"])}
-        found["class_name"] = found["class_name"].where(by_name, found["class_name"].map(apart))
+        apart = found["class_name"].map(lambda name: f"{split} {name}" if name.isdigit() else name)
+        found["class_name"] = found["class_name"].where(by_name, apart)
         found = found[~by_name | (owner == split)]
         names = tuple(sorted({*found["class_name"], *(classes if listed else ())}, key=_natural))
-        if tenth:
-            names = names[9::10]
-            found = found[found["class_name"].isin(names)]
-        found["label"] = found["class_name"].map({name: label for label, name in enumerate(names)}).astype(np.int64)
-        found = found.sort_values("label", kind="stable")
-        spots = list(zip(found["holding"].tolist(), found["index"].tolist(), strict=True))
-
-        def read(index: int) -> bytes | NDArray[np.uint8]:
-            holding, place = spots[index]
-            stored: bytes | NDArray[np.uint8] = holdings[holding].read(place)
-            return stored
-
-        pictures = EncodedPictures(found["picture"].tolist(), read, self.size, self.fit)
-        return Decoded(pictures, found["label"].to_numpy(copy=True), names)
+        names = names[9::10] if split != asked else names
+        labels = pd.Index(names, dtype=object).get_indexer(found["class_name"])
+        order = np.argsort(labels, kind="stable")
+        order = order[labels[order] >= 0]
+        found = found.iloc[order]
+        reads, keys = found["read"].tolist(), found["key"].tolist()
+        pictures = EncodedPictures(found["picture"].tolist(), lambda i: reads[i](keys[i]), self.size, self.fit)
+        return Decoded(pictures, labels[order].astype(np.int64), names)
 
     def read(self, split: Split) -> Decoded:
         """The pictures of a split, (N, 3, size, size), sorted by class. Each is decoded on access.
@@ -208,28 +188,23 @@ class ListedBenchmark(Validated):
         return found
 
 
-def _stamp(file: Path) -> tuple[int, int]:
-    """Size and time of an archive, by which an unchanged one is recognised without reading it."""
-    try:
-        status = file.stat()
-    except OSError:  # reported when the file is read
-        return -1, 0
-    return status.st_size, status.st_mtime_ns
-
-
-def size_of(file: str) -> int:
-    """Size in bytes; -1 if there is no file."""
-    try:
-        return os.stat(file).st_size
-    except OSError:
-        return -1
+@lru_cache(maxsize=64)  # hashing takes time
+def _identity(name: str, places: tuple[tuple[str, tuple[tuple[Path, int, int], ...], tuple[str, ...]], ...]) -> str:
+    """Fingerprint of places: their layout, archives with size and time, and pictures with size."""
+    fingerprint = Fingerprint(name, RECIPE)
+    for layout, files, pictures in places:
+        fingerprint.add(layout)
+        for file, *_ in files:
+            _add_content(fingerprint, file)
+        for picture in pictures:
+            fingerprint.add(picture)
+    return str(fingerprint)
 
 
 def _add_content(fingerprint: Fingerprint, file: Path) -> None:
     try:
-        size = file.stat().st_size
         with open_regular(file) as stream:
-            if size <= HASHED:
+            if (size := file.stat().st_size) <= HASHED:
                 fingerprint.add(stream.read())
                 return
             fingerprint.add(size)
@@ -238,6 +213,20 @@ def _add_content(fingerprint: Fingerprint, file: Path) -> None:
                 fingerprint.add(stream.read(1 << 20))
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror}); put it with the other files") from error
+
+
+def _state(file: str | Path) -> tuple[int, int]:
+    """Size and time, by which an unchanged archive is recognised without reading it; -1 if there is no file."""
+    try:
+        status = os.stat(file)
+    except OSError:  # reported when the file is read
+        return -1, 0
+    return status.st_size, status.st_mtime_ns
+
+
+def size_of(file: str) -> int:
+    """Size in bytes; -1 if there is no file."""
+    return _state(file)[0]
 
 
 def _natural(name: str) -> tuple[list[tuple[int, str]], str]:

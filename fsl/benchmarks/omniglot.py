@@ -5,7 +5,6 @@ import io
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePath
 from typing import IO, ClassVar, Literal, NamedTuple
 
@@ -24,7 +23,6 @@ from fsl.benchmarks.benchmark import Decoded, Split, fingerprint
 from fsl.benchmarks.listed import rows_of
 
 RECIPE = 1  # increased with every change that gives other images for the same files
-PARTS = ("images_background", "images_evaluation")
 SIDE, DRAWERS, CHARACTERS = 105, 20, 1623
 _LARGEST = 1 << 20  # maximum size of a drawing in bytes
 
@@ -74,22 +72,27 @@ class Omniglot(Validated):
         """Identity of the split and of the files: the bytes of archives, the names and sizes of files in folders."""
         digests = []
         for path in find(self.root):
-            if path.is_file():
-                digests.append(fingerprint(path.read_bytes()))
-            else:
-                files = sorted(path.glob("*/*/*.png"))
-                digests.append(fingerprint(*(f"{file.relative_to(path)} {file.stat().st_size}" for file in files)))
+            files = sorted(path.glob("*/*/*.png"))
+            parts = [f"{file.relative_to(path)} {file.stat().st_size}" for file in files]
+            digests.append(fingerprint(path.read_bytes()) if path.is_file() else fingerprint(*parts))
         return fingerprint("omniglot", RECIPE, self.split, *digests)
 
     def read(self, split: Split) -> Decoded:
         """Decode a split: images (N, 1, 28, 28), with classes sorted by alphabet, character and rotation.
 
+        Both divisions validate on the same five background alphabets. Vinyals' list consists of whole alphabets, except
+        for the last four characters of Gurmukhi.
+
         Raises:
             InputError: files are missing, damaged or incomplete.
         """
-        drawings = load(find(self.root))
-        rows = self.members(drawings.alphabets, drawings.characters, split)
-        upright = shrink(drawings.ink[rows], self.size)
+        ink, alphabets, characters, _ = load(find(self.root))
+        listed = {row["alphabet"]: row[self.split] for row in rows_of("omniglot")}
+        splits = np.array([listed.get(alphabet, "base") for alphabet in alphabets.tolist()], "U10")
+        if self.split == "vinyals":
+            splits[(alphabets == "Gurmukhi") & (characters >= 42)] = "novel"
+        rows = splits == split
+        upright = shrink(ink[rows], self.size)
         turns = range(4) if self.split == "vinyals" else range(1)
         # (characters, rotations, drawers, 28, 28): rotated to the left, as in the lists of the split
         images = np.stack([np.rot90(upright, turn, (1, 2)) for turn in turns])
@@ -98,22 +101,10 @@ class Omniglot(Validated):
         first = np.flatnonzero(rows)[::DRAWERS]
         names = tuple(
             f"{alphabet}/character{character:02d}" + (f"/rot{90 * turn:03d}" if len(turns) > 1 else "")
-            for alphabet, character in zip(drawings.alphabets[first], drawings.characters[first], strict=True)
+            for alphabet, character in zip(alphabets[first], characters[first], strict=True)
             for turn in turns
         )
         return Decoded(images, np.repeat(np.arange(len(names)), DRAWERS), names)
-
-    def members(self, alphabets: NDArray[np.str_], characters: NDArray[np.int64], split: Split) -> NDArray[np.bool_]:
-        """Mask of the drawings (or characters) of a split.
-
-        Both divisions validate on the same five background alphabets. Vinyals' list consists of whole alphabets, except
-        for the last four characters of Gurmukhi.
-        """
-        listed = {row["alphabet"]: row[self.split] for row in rows_of("omniglot")}
-        splits = np.array([listed.get(alphabet, "base") for alphabet in alphabets.tolist()], "U10")
-        if self.split == "vinyals":
-            splits[(alphabets == "Gurmukhi") & (characters >= 42)] = "novel"
-        return np.asarray(splits == split)
 
 
 def find(root: str | None) -> list[Path]:
@@ -123,8 +114,8 @@ def find(root: str | None) -> list[Path]:
         InputError: there are none.
     """
     folder = Path(root or "").expanduser()
-    archive = folder / "omniglot.npz"
-    forms = [(archive,)] if archive.is_file() else [(folder / part, folder / f"{part}.zip") for part in PARTS]
+    forms = [[folder / part, folder / f"{part}.zip"] for part in ("images_background", "images_evaluation")]
+    forms = [[archive]] if (archive := folder / "omniglot.npz").is_file() else forms
     paths = [path for form in forms if (path := next(filter(Path.exists, form), None))]
     if root and len(paths) == len(forms):
         return paths
@@ -169,16 +160,15 @@ def _pictures(path: Path) -> Drawings:
     """Drawings of a zip file or folder of the official layout, ALPHABET/characterNN/NNNN_DD.png."""
     rows = []
     with contextlib.ExitStack() as stack:
-        if path.is_dir():
-            pictures = sorted(path.glob("*/character*/*.png"))
-            files: list[tuple[str, Callable[[], IO[bytes]]]] = [(str(f), partial(open_regular, f)) for f in pictures]
-        else:
+        names = sorted(map(str, path.glob("*/character*/*.png")))
+        opened: Callable[[str], IO[bytes]] = open_regular
+        if not path.is_dir():
             archive = stack.enter_context(zipfile.ZipFile(path))
-            names = (name for name in archive.namelist() if name.endswith(".png") and not name.startswith("__MACOSX"))
-            files = [(name, partial(archive.open, name)) for name in names]
-        for name, opened in files:
+            names = [name for name in archive.namelist() if name.endswith(".png") and not name.startswith("__MACOSX")]
+            opened = archive.open
+        for name in names:
             alphabet, character, file = PurePath(name).parts[-3:]
-            with opened() as stream, Image.open(io.BytesIO(stream.read(_LARGEST))) as picture:
+            with opened(name) as stream, Image.open(io.BytesIO(stream.read(_LARGEST))) as picture:
                 if picture.size != (SIDE, SIDE):
                     raise ValueError(f"{name} has {picture.width} x {picture.height} pixels, not {SIDE} x {SIDE}")
                 ink = np.packbits(np.asarray(picture.convert("L")) < 128)  # the pictures have black ink on white

@@ -133,7 +133,6 @@ class INat(ListedBenchmark):
     """
 
     name: ClassVar[str] = "inat"
-    stored: ClassVar[tuple[Split, ...]] = ("base", "novel")
     validates_on_base: ClassVar[bool] = True
     classes: ClassVar[Classes] = class_lists("inat")
     unlisted: ClassVar[Mapping[Split, int]] = {"base": 908, "validation": 90}

@@ -13,11 +13,9 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.progress import Progress, quiet
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, ImageArray, Split
-from fsl.benchmarks.encoded import EncodedPictures
 from fsl.benchmarks.images import read_split
+from fsl.benchmarks.layouts import EncodedPictures
 from fsl.benchmarks.listed import ListedBenchmark
-
-BLOCK = 32  # pictures that a core checks at once
 
 
 class Survey(NamedTuple):
@@ -60,44 +58,35 @@ def survey(benchmark: Benchmark, progress: Progress = quiet) -> Survey:
     rows: list[tuple[str, ...]] = []
     problems: dict[Split, list[str]] = {split: [] for split in SPLITS}
     for split in SPLITS:
-        images: ImageArray
         try:
-            if listed:
-                listing = listed.listing(split)
-                images, labels, classes = listing
-                problems[split] = listed.problems(split, listing)
-            else:
-                images, labels, classes = read_split(benchmark, split, progress)
+            images, labels, classes = found = (
+                listed.listing(split) if listed else read_split(benchmark, split, progress)
+            )
         except InputError as error:
             if not listed:
                 raise
             problems[split] = [str(error)]
             continue  # one archive is damaged; the others are still checked
+        problems[split] = listed.problems(split, found) if listed else []
         names = images.names if isinstance(images, EncodedPictures) else [f"{split} {n}" for n in range(len(labels))]
         with progress.track(f"looking at {benchmark.name}, {split}", len(labels)) as advance:
-            blocks = (range(start, min(start + BLOCK, len(labels))) for start in range(0, len(labels), BLOCK))
-            for block, looked in on_each_core(partial(_look, images), blocks):
-                rows += [(split, classes[labels[n]], names[n], *seen) for n, seen in zip(block, looked, strict=True)]
-                advance(len(block))
+            for n, looked in on_each_core(partial(_look, images), range(len(labels))):
+                rows.append((split, classes[labels[n]], names[n], *looked))
+                advance(1)
     pictures = pd.DataFrame(rows, columns=["split", "class_name", "name", "digest", "problem"])
     lines = sorted(f"{split} {class_name} {digest}" for split, class_name, _, digest, _ in rows if digest)
     expected = {split: listed.counts(split) if listed else (0, 0) for split in SPLITS}
     return Survey(layout, pictures, problems, expected, fingerprint(benchmark.name, *lines))
 
 
-def _look(images: ImageArray, block: range) -> list[tuple[str, str]]:
-    """The digest and the defect of each picture of a block."""
-    looked = []
-    for index in block:
-        digest, problem = "", ""
-        try:
-            encoded = images if isinstance(images, EncodedPictures) else None
-            stored = encoded.read(index) if encoded else images[index : index + 1]
-            data = stored if isinstance(stored, bytes) else np.ascontiguousarray(stored).data
-            digest = hashlib.sha256(data).hexdigest()
-            if encoded:
-                encoded.decoded(index, stored)
-        except InputError as error:
-            problem = str(error)
-        looked.append((digest, problem))
-    return looked
+def _look(images: ImageArray, index: int) -> tuple[str, str]:
+    """The digest and the defect of a picture."""
+    encoded, digest = images if isinstance(images, EncodedPictures) else None, ""
+    try:
+        stored = encoded.read(index) if encoded else images[index : index + 1]
+        digest = hashlib.sha256(stored if isinstance(stored, bytes) else np.ascontiguousarray(stored).data).hexdigest()
+        if encoded:
+            encoded.decoded(index, stored)
+    except InputError as error:
+        return digest, str(error)
+    return digest, ""

@@ -5,27 +5,18 @@ only column of lists, or all columns if all are floats. Labels are called `label
 """
 
 import contextlib
+import fnmatch
 import re
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from clustering.estimator_input import as_array, is_arrow
+from clustering.estimator_input import as_array, is_arrow, of_one_type
 from clustering.files import words
-from clustering.files.arrays import (
-    NamedArrays,
-    array_of_tensor,
-    native,
-    of_arrow,
-    of_frame,
-    of_mapping,
-    open_arrays,
-)
+from clustering.files.arrays import NamedArrays, native, of_arrow, of_frame, of_mapping, open_arrays
 from clustering.foundation.errors import InputError, unknown
 
 FEATURES = ("features",)
@@ -35,41 +26,57 @@ NOT_FEATURES = frozenset((*LABELS, *NAMES, "text", "base_mean", "logit_scale", "
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-def read_features(path: str | Path, column: str | None = None, *, option: str = "column") -> NDArray[Any]:
-    """(N, D) features of pictures or texts of a file, in their stored precision; `text`, if a file has no others.
+def read_features(
+    given: Any, column: str | None = None, *, option: str = "column", name: str = "features"
+) -> NDArray[Any]:
+    """(N, D) features of pictures or texts, in their stored precision.
 
     Args:
-        path: .npy, .npz, .pt, .pth, .safetensors or .parquet.
+        given: a file (.npy, .npz, .pt, .pth, .safetensors or .parquet; its `text`, if it has no others); or an array,
+            tensor, frame of pandas, or table or array of Arrow.
         column: name of the array or column; for columns of numbers a pattern, such as "emb_*". None: see the module.
         option: how a user gives `column`, for messages.
+        name: what the features are, for messages, unless they are a file.
 
     Raises:
         InputError: the file cannot be read, see `open_arrays`; no array, or several, could be meant; or the array does
             not contain numbers of shape (N, D).
     """
-    with _at(Path(path)):
-        arrays = open_arrays(path)
-        return pick_features(arrays, (*FEATURES, "text"), column, option, label_name(arrays, LABELS, None, option))
+    is_file = isinstance(given, (str, Path))
+    with naming(given if is_file else name):
+        arrays, known = (open_arrays(given), (*FEATURES, "text")) if is_file else (named_arrays(given), FEATURES)
+        return pick_features(arrays, column, option, known)
 
 
-def read_labels(path: str | Path, column: str | None = None, *, option: str = "label_column") -> NDArray[Any]:
-    """(N,) labels of a file: integers or names.
+def read_labels(given: Any, column: str | None = None, name: str = "labels") -> NDArray[Any]:
+    """(N,) labels: integers or names.
 
     Args:
-        path: as in `read_features`, or text: .txt with one label a line, or .csv.
+        given: as in `read_features`; also a file of text, .txt with one label a line, or .csv, or a list.
         column: name of the array or column. None: the only one, or `labels` or `label`.
-        option: how a user gives `column`, for messages.
+        name: what the labels are, for messages, unless they are a file.
 
     Raises:
-        InputError: the file cannot be read; no array, or several, could be meant.
+        InputError: the file cannot be read; no array, or several, could be meant; or labels are missing or of several
+            types.
     """
-    path = Path(path)
-    if path.suffix.lower() in words.ENDINGS:
-        texts = words.read_words(path, LABELS, column, option)
+    is_file = isinstance(given, (str, Path))
+    if is_file and Path(given).suffix.lower() in words.ENDINGS:
+        texts = words.read_words(Path(given), LABELS, column, "label_column")
         integers = all(_INTEGER.fullmatch(text) for text in texts)  # 007 is a name
         return np.array([int(text) for text in texts], dtype=np.int64) if integers else np.array(texts, dtype=np.str_)
-    with _at(path):
-        return pick_labels(open_arrays(path), LABELS, column, option)
+    given = as_array(given)
+    if isinstance(given, (list, tuple)):
+        given = np.array(given, dtype=object)  # or else NaN beside names would become the name "nan"
+    with naming(given if is_file else name):
+        arrays = open_arrays(given) if is_file else named_arrays(given)
+        label = label_name(arrays, LABELS, column, "label_column")
+        if label is None:
+            vectors = [key for key, kind in arrays.kinds.items() if len(kind.shape) == 1 and key not in arrays.index]
+            if len(vectors) != 1 and "" not in arrays.kinds:
+                raise InputError(f"contains {listed(arrays)}; which of them are labels? Choose with label_column=NAME")
+            label = "" if "" in arrays.kinds else vectors[0]
+        return of_one_type(arrays.read([label])[label], name)
 
 
 def read_class_names(path: str | Path) -> tuple[str, ...]:
@@ -84,81 +91,32 @@ def read_class_names(path: str | Path) -> tuple[str, ...]:
     return tuple(words.read_words(path, NAMES))
 
 
-def as_features(values: Any, column: str | None = None, name: str = "features") -> NDArray[Any]:
-    """(N, D) features of an array, tensor, frame of pandas, or table or array of Arrow, in their precision.
-
-    Raises:
-        InputError: as in `read_features`.
-    """
-    with _at(name):
-        return pick_features(named_arrays(values), FEATURES, column, "column")
-
-
-def as_features_and_labels(
-    values: Any, labels: Any, column: str | None = None, label_column: str | None = None
-) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """(N, D) features, and (N,) labels, which may be a column of a frame or table with the features; None if there are
-    none.
-
-    Raises:
-        InputError: as in `as_features` and `as_labels`.
-    """
-    if labels is not None:
-        return as_features(values, column), as_labels(labels)
-    with _at("features"):
-        arrays = named_arrays(values)
-        name = label_name(arrays, LABELS, label_column, "label_column") if arrays.table else None
-        rows = pick_features(arrays, FEATURES, column, "column", name)
-        return rows, None if name is None else arrays.read([name])[name]
-
-
 def as_vector(values: Any, name: str) -> NDArray[Any]:
     """Numbers of an array, tensor, list, column of pandas or array of Arrow as an array.
 
     Raises:
         InputError: they are not numbers.
     """
-    with _at(name):
+    with naming(name):
         arrays = named_arrays(values)
-    vector = next(iter(arrays.read(list(arrays.kinds)[:1]).values()))
-    if vector.dtype.kind not in "fiu":
-        raise InputError(f"{name} must be numbers, not {vector.dtype}")
-    return vector
-
-
-def as_labels(values: Any, name: str = "labels") -> NDArray[Any]:
-    """(N,) labels of an array, tensor, list, column of pandas or array of Arrow.
-
-    Raises:
-        InputError: values are missing, or there are several columns.
-    """
-    values = as_array(values)
-    if isinstance(values, (list, tuple)):
-        values = np.array(values, dtype=object)  # or else NaN beside names would become the name "nan"
-    with _at(name):
-        labels = pick_labels(named_arrays(values), LABELS, None, "label_column")
-        if labels.dtype.kind != "O":
-            return labels
-        items = [item.item() if isinstance(item, np.generic) else item for item in labels.ravel().tolist()]
-        kinds = {type(item) for item in items}
-        if kinds != {str} and not (kinds <= {bool, int, float} and all(item == item for item in items)):
-            odd = next((place for place, item in enumerate(items) if not isinstance(item, (str, int))), 0)
-            raise InputError(f"must be integers or strings, all of one type, unlike {items[odd]!r} in row {odd}")
-        return np.array(items).reshape(labels.shape)
+        vector = next(iter(arrays.read(list(arrays.kinds)[:1]).values()))
+        if vector.dtype.kind not in "fiu":
+            raise InputError(f"{name} must be numbers, not {vector.dtype}")
+        return vector
 
 
 def as_rows(values: Any, name: str) -> Any:
     """Values as by `clustering.estimator_input.as_array`, and a frame with a column of lists as an array (N, D).
 
     Raises:
-        InputError: as in `as_features`.
+        InputError: as in `read_features`.
     """
-    with _at(name):
+    with naming(name):
         values = as_array(values)
     lists = hasattr(values, "iloc") and any(
         isinstance(item, (list, tuple, np.ndarray)) for item in np.asarray(values.iloc[:1]).ravel()
     )
-    return as_features(values, name=name) if lists else values
+    return read_features(values, name=name) if lists else values
 
 
 def named_arrays(values: Any) -> NamedArrays:
@@ -172,7 +130,7 @@ def named_arrays(values: Any) -> NamedArrays:
     if is_arrow(values):
         return of_arrow(values)
     try:
-        return of_mapping({"": array_of_tensor(values) if isinstance(values, torch.Tensor) else np.asarray(values)})
+        return of_mapping({"": np.asarray(as_array(values))})
     except InputError:
         raise
     except ValueError as error:
@@ -180,26 +138,31 @@ def named_arrays(values: Any) -> NamedArrays:
 
 
 def pick_features(
-    arrays: NamedArrays, known: Sequence[str], column: str | None, option: str, label: str | None = None
+    arrays: NamedArrays,
+    column: str | None = None,
+    option: str = "column",
+    known: Sequence[str] = FEATURES,
+    label: str | None = None,
 ) -> NDArray[Any]:
     """(N, D) features among arrays.
 
     Args:
         arrays: the arrays.
-        known: names of features; the first that exists is used.
         column: name or pattern; None: see the module.
         option: how a user gives `column`, for messages.
-        label: column of labels, which are no features.
+        known: names of features; the first that exists is used.
+        label: column of labels, which are no features; None: those of the known names.
 
     Raises:
         InputError: no array, or several, could be meant, or it does not contain numbers of shape (N, D).
     """
     kinds = arrays.kinds
     if column is not None:
-        names = [name for name in kinds if name == column] or [name for name in kinds if fnmatchcase(name, column)]
+        names = [column] if column in kinds else fnmatch.filter(kinds, column)
         if not names:
             raise _unknown(arrays, column, option)
     else:
+        label = label or label_name(arrays, LABELS, None, option)
         others = {label, *arrays.index, *(() if arrays.table else NOT_FEATURES)}
         numbers = [name for name, kind in kinds.items() if kind.letter in "fiu" and name not in others]
         matrices = [name for name in numbers if len(kinds[name].shape) == 2]
@@ -224,21 +187,6 @@ def pick_features(
         raise InputError(f"features must be numbers of shape (N, D), not {features.dtype} {features.shape}")
     # the order of a sum of squares must not depend on the file, and torch warns of read-only arrays
     return np.require(native(features), requirements=["C", "W"])
-
-
-def pick_labels(arrays: NamedArrays, known: Sequence[str], column: str | None, option: str) -> NDArray[Any]:
-    """(N,) labels or names of a file of its own, whose only array may have any name.
-
-    Raises:
-        InputError: the column does not exist, or none, or several, could be meant.
-    """
-    name = label_name(arrays, known, column, option)
-    if name is None:
-        vectors = [name for name, kind in arrays.kinds.items() if len(kind.shape) == 1 and name not in arrays.index]
-        if len(vectors) != 1 and "" not in arrays.kinds:
-            raise InputError(f"contains {listed(arrays)}; which of them are {known[0]}? Choose with {option}=NAME")
-        name = "" if "" in arrays.kinds else vectors[0]
-    return arrays.read([name])[name]
 
 
 def label_name(arrays: NamedArrays, known: Sequence[str], column: str | None, option: str) -> str | None:
@@ -271,8 +219,8 @@ def listed(arrays: NamedArrays) -> str:
 
 
 @contextlib.contextmanager
-def _at(place: str | Path) -> Iterator[None]:
-    """Name the file or argument in errors."""
+def naming(place: str | Path) -> Iterator[None]:
+    """Name the file or argument in errors that do not."""
     try:
         yield
     except InputError as error:

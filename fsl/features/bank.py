@@ -9,16 +9,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from clustering.estimator_input import check_not_vanishing
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.closed_splits import check_open
 from fsl.episodes import LOGIT_SCALE
-from fsl.features.arrays import as_features, as_features_and_labels, as_vector
-from fsl.features.conversion import converted
+from fsl.features.arrays import (
+    LABELS,
+    as_vector,
+    label_name,
+    named_arrays,
+    naming,
+    pick_features,
+    read_features,
+    read_labels,
+)
+from fsl.features.conversion import check_text, numbered, single, unit
 
 FORMAT = "transduce features 1"
 TENSORS = ("features", "labels", "base_mean", "told", "text")
@@ -55,7 +66,45 @@ class FeatureBank:
     prompts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _check(self)
+        count, dimension = self.features.shape if self.features.ndim == 2 else (-1, -1)
+        for name, dtype, shape in (
+            ("features", torch.float32, (count, dimension)),
+            ("labels", torch.int64, (count,)),
+            ("told", torch.bool, (count,)),
+            ("base_mean", torch.float32, (dimension,)),
+            ("text", torch.float32, (len(self.class_names), dimension)),
+        ):
+            tensor = getattr(self, name)
+            if tensor is not None and (tensor.dtype != dtype or tensor.shape != shape or not tensor.numel()):
+                wanted, found = (str(kind).removeprefix("torch.") for kind in (dtype, tensor.dtype))
+                sides = "(N, D)" if name == "features" else shape
+                raise InputError(
+                    f"feature bank: {name} must be {wanted} of shape {sides}, not {found} of shape "
+                    f"{tuple(tensor.shape)}"
+                )
+        low, high = int(self.labels.min()), int(self.labels.max())
+        if low < 0 or high >= len(self.class_names):
+            raise InputError(
+                f"feature bank: labels run from {low} to {high}, but there are {len(self.class_names)} class names"
+            )
+        if self.text is not None:
+            bad = ~self.text.square().sum(dim=1).isfinite() | (self.text == 0).all(dim=1)
+            if bad.any():
+                name = self.class_names[int(bad.nonzero()[0])]
+                raise InputError(
+                    f"feature bank: the text feature of class {name!r} is zero, NaN, infinite, or too large"
+                )
+            if not 0 < self.logit_scale < math.inf:
+                raise InputError(f"feature bank: logit_scale must be positive and finite, not {self.logit_scale!r}")
+        if self.base_mean is not None and not self.base_mean.square().sum().isfinite():
+            raise InputError("feature bank: NaN or infinite values in base_mean, or too large to be squared")
+        for first, part in enumerate(torch.split(self.features, _ROWS)):
+            finite = part.square().sum(dim=1).isfinite()
+            if not finite.all():
+                row = first * _ROWS + int((~finite).nonzero()[0])
+                raise InputError(
+                    f"feature bank: NaN or infinite values in features, or too large to be squared: row {row}"
+                )
 
     @classmethod
     def from_arrays(
@@ -91,18 +140,36 @@ class FeatureBank:
             InputError: the arrays do not fit each other, contain other values than needed, or a column is missing or
                 not unique.
         """
-        rows, own_labels = as_features_and_labels(features, labels, column, label_column)
-        fields = converted(
-            rows,
-            own_labels,
+        with naming("features"):
+            arrays = named_arrays(features)
+            own = label_name(arrays, LABELS, label_column, "label_column") if arrays.table and labels is None else None
+            rows = pick_features(arrays, column, label=own)
+            labels = labels if own is None else arrays.read([own])[own]
+        words = None if text is None else read_features(text, name="text")
+        numbers, names = numbered(
+            None if labels is None else read_labels(labels),
+            len(rows),
             None if class_names is None else tuple(map(str, class_names)),
-            None if base_mean is None else as_vector(base_mean, "base_mean"),
-            None if text is None else as_features(text, name="text"),
+            None if words is None else len(words),
         )
+        if rows.dtype.kind == "f":
+            check_not_vanishing(float(np.abs(rows).max()), np.float32)
+        if words is not None:
+            check_text(rows, words, len(names))
+            rows, words = unit(rows), unit(words)
+        parts: dict[str, Any] = {"features": rows, "text": words}
+        parts["base_mean"] = None if base_mean is None else as_vector(base_mean, "base_mean")
         scale = as_vector(logit_scale, "logit_scale")
         if scale.size != 1:
             raise InputError(f"logit_scale must be one number, not an array of shape {scale.shape}")
-        return cls(**fields, provenance=dict(provenance or {}), logit_scale=float(scale.item()), prompts=tuple(prompts))
+        return cls(
+            labels=torch.from_numpy(numbers),
+            class_names=names,
+            provenance=dict(provenance or {}),
+            logit_scale=float(scale.item()),
+            prompts=tuple(prompts),
+            **{name: single(part) for name, part in parts.items() if part is not None},
+        )
 
     @property
     def dimension(self) -> int:
@@ -164,45 +231,3 @@ class FeatureBank:
             raise InputError(f"{path}: damaged ({problem}); {remedy}") from error
         check_open(str(bank.provenance.get("split", "")))
         return bank
-
-
-def _check(bank: FeatureBank) -> None:
-    """Check shapes, types, ranges and values.
-
-    Raises:
-        InputError: one is wrong; the message names it.
-    """
-    count, dimension = bank.features.shape if bank.features.ndim == 2 else (-1, -1)
-    for name, dtype, shape in (
-        ("features", torch.float32, (count, dimension)),
-        ("labels", torch.int64, (count,)),
-        ("told", torch.bool, (count,)),
-        ("base_mean", torch.float32, (dimension,)),
-        ("text", torch.float32, (len(bank.class_names), dimension)),
-    ):
-        tensor = getattr(bank, name)
-        if tensor is not None and (tensor.dtype != dtype or tensor.shape != shape or not tensor.numel()):
-            wanted, found = (str(kind).removeprefix("torch.") for kind in (dtype, tensor.dtype))
-            sides = "(N, D)" if name == "features" else shape
-            raise InputError(
-                f"feature bank: {name} must be {wanted} of shape {sides}, not {found} of shape {tuple(tensor.shape)}"
-            )
-    low, high = int(bank.labels.min()), int(bank.labels.max())
-    if low < 0 or high >= len(bank.class_names):
-        raise InputError(
-            f"feature bank: labels run from {low} to {high}, but there are {len(bank.class_names)} class names"
-        )
-    if bank.text is not None:
-        bad = ~bank.text.square().sum(dim=1).isfinite() | (bank.text == 0).all(dim=1)
-        if bad.any():
-            name = bank.class_names[int(bad.nonzero()[0])]
-            raise InputError(f"feature bank: the text feature of class {name!r} is zero, NaN, infinite, or too large")
-        if not 0 < bank.logit_scale < math.inf:
-            raise InputError(f"feature bank: logit_scale must be positive and finite, not {bank.logit_scale!r}")
-    if bank.base_mean is not None and not bank.base_mean.square().sum().isfinite():
-        raise InputError("feature bank: NaN or infinite values in base_mean, or too large to be squared")
-    for start in range(0, count, _ROWS):
-        finite = bank.features[start : start + _ROWS].square().sum(dim=1).isfinite()
-        if not finite.all():
-            row = start + int((~finite).nonzero()[0])
-            raise InputError(f"feature bank: NaN or infinite values in features, or too large to be squared: row {row}")

@@ -19,6 +19,7 @@ from fsl.features.arrays import (
     decoded,
     label_name,
     listed,
+    naming,
     pick_features,
     read_class_names,
     read_features,
@@ -95,38 +96,30 @@ def import_features(
     }
     files = list(dict.fromkeys(Path(file) for file in (path, labels, text_features, classes) if file is not None))
     try:
-        form, arrays = _of_pickle(read_pickle(path)) if path.suffix in PICKLES else (path.suffix[1:], open_arrays(path))
-        given = _given(arrays, split, column, label_column, labels is None)
-        if prompt is not None:
-            if text_features is not None:
-                raise InputError(f"prompt={prompt} and text_features={text_features} both give text; omit one")
-            given |= _of_prompt(arrays, prompt)
-        given |= {name: value for name, value in own.items() if value is not None}
-        provenance = {"imported": ", ".join(file.name for file in files), "content": fingerprint_of_files(files)}
-        return FeatureBank.from_arrays(**given, provenance={**provenance, "form": form, "split": split})
-    except InputError as error:
-        named = str(error).startswith(str(path))
-        raise error if named else InputError(f"{', '.join(map(str, files))}: {error}") from error
+        with naming(path), naming(", ".join(map(str, files))):
+            form, arrays = (path.suffix[1:], open_arrays(path)) if path.suffix not in PICKLES else _of_pickle(path)
+            given = _given(arrays, split, column, label_column, labelled=labels is None)
+            if prompt is not None:
+                if text_features is not None:
+                    raise InputError(f"prompt={prompt} and text_features={text_features} both give text; omit one")
+                given |= _of_prompt(arrays, prompt)
+            given |= {name: value for name, value in own.items() if value is not None}
+            provenance = {"imported": ", ".join(file.name for file in files), "content": fingerprint_of_files(files)}
+            return FeatureBank.from_arrays(**given, provenance={**provenance, "form": form, "split": split})
+    except InputError:
+        raise
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, MemoryError) as error:
         raise InputError(f"{path}: no features recognised ({error}); the file should be {WANTED}") from error
 
 
 def _given(
-    arrays: NamedArrays, split: Split, column: str | None, label_column: str | None, labelled: bool
+    arrays: NamedArrays, split: Split, column: str | None, label_column: str | None, *, labelled: bool
 ) -> dict[str, Any]:
-    """The arguments of `FeatureBank.from_arrays` in a file; other arrays are not read, to save memory.
-
-    Args:
-        arrays: the arrays of the file; names that end with the split are preferred.
-        split, column, label_column: as in `import_features`.
-        labelled: whether the labels are among the arrays.
-
-    Raises:
-        InputError: features or labels are missing, or several arrays could be meant.
-    """
+    """The arguments of `FeatureBank.from_arrays` in a file; names that end with the split are preferred. Other arrays
+    are not read, to save memory."""
     features_known, labels_known = ((*(f"{name}_{split}" for name in names), *names) for names in (FEATURES, LABELS))
     label = label_name(arrays, labels_known, label_column if labelled else None, "label_column")
-    features = pick_features(arrays, features_known, column, "column", label)
+    features = pick_features(arrays, column, known=features_known, label=label)
     if label is None and labelled:
         raise InputError(
             f"contains {listed(arrays)}, but no labels; call an array or column labels, choose one with "
@@ -144,11 +137,7 @@ def _given(
 
 
 def _of_prompt(arrays: NamedArrays, prompt: int) -> dict[str, Any]:
-    """The text features and the words of one prompt.
-
-    Raises:
-        InputError: there is no such prompt.
-    """
+    """The text features and the words of one prompt."""
     if "text_by_prompt" not in arrays.kinds:
         raise InputError(f"prompt={prompt}, but the file has no array text_by_prompt (P, K, D); omit prompt")
     values = arrays.read([name for name in ("text_by_prompt", "prompts") if name in arrays.kinds])
@@ -161,8 +150,9 @@ def _of_prompt(arrays: NamedArrays, prompt: int) -> dict[str, Any]:
     return {"text": by_prompt[prompt], "prompts": named}
 
 
-def _of_pickle(content: Any) -> tuple[str, NamedArrays]:
+def _of_pickle(path: Path) -> tuple[str, NamedArrays]:
     """The form of a pickle, and its arrays."""
+    content = read_pickle(path)
     if isinstance(content, (list, tuple)) and len(content) == 4 and isinstance(content[2], Mapping):
         return "SimpleShot", of_mapping({**_by_class(content[2]), "base_mean": np.asarray(content[0])})
     if not isinstance(content, Mapping) or not content:

@@ -1,5 +1,6 @@
 """Features of pictures of any size and format, from a trained network."""
 
+import dataclasses
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,23 +19,17 @@ from clustering.files.pictures import open_picture, squared
 from clustering.files.regular import read_bytes
 from clustering.files.tensors import fingerprint_of
 from clustering.files.torch_files import TORCH
-from clustering.foundation.cores import on_each_core
+from clustering.foundation.devices import resolve_device
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.progress import Progress, quiet
 from clustering.lengths import unit_rows
-from fsl.backbones.names import PACKAGED
-from fsl.benchmarks.benchmark import Split
-from fsl.episodes import LOGIT_SCALE
-from fsl.features.bank import FeatureBank
-from fsl.features.pictures import forward, network_input, suitable_batch
-from fsl.features.prompts import PROMPTS, distinct, texts_of
-from fsl.machine import resolve_device
-from fsl.picture_folders import digests, labelled_pictures
+from fsl.backbones.names import OPEN_CLIP, PACKAGED, TIMM
+from fsl.features.pictures import features_of
+from fsl.features.prompts import PROMPTS, texts_of
 from fsl.weights.checkpoints import load_backbone
-from fsl.weights.open_clip_networks import PREFIX as OPEN_CLIP
 from fsl.weights.open_clip_networks import TwoTowers, open_clip_network
-from fsl.weights.pretrained import PREFIX, Look, look_of, packaged_backbone, pretrained_backbone
+from fsl.weights.pretrained import Look, packaged_backbone, pretrained_backbone
 
 Picture: TypeAlias = str | Path | Image.Image | NDArray[np.uint8] | NDArray[np.uint16]
 """A file, a Pillow image, or an array of pixels (H, W), (H, W, 3) or (H, W, 4)."""
@@ -111,18 +106,17 @@ class ImageEncoder:
             InputError: the network, the file or the weights do not exist, or do not fit each other.
         """
         place, name = resolve_device(device), str(backbone)
-        of_timm, of_open_clip = name.startswith(PREFIX), name.startswith(OPEN_CLIP)
-        if (size is not None and not of_timm) or (weights is not None and not (of_timm or of_open_clip)):
+        if not name.startswith(TIMM) and (size or (weights and not name.startswith(OPEN_CLIP))):
             raise InputError(
                 f"{name}: weights apply to networks of timm and open_clip, and size to networks of timm; write "
-                f"{PREFIX}NAME or {OPEN_CLIP}NAME"
+                f"{TIMM}NAME or {OPEN_CLIP}NAME"
             )
-        network: nn.Module
         square: Callable[[Image.Image], Any] | None = None
-        if of_timm:
-            timm_name, file = name.removeprefix(PREFIX), Path(weights).expanduser() if weights else None
-            network, look = pretrained_backbone(timm_name, file, size=size), look_of(timm_name, size)
-        elif of_open_clip:
+        network: nn.Module
+        if name.startswith(TIMM):
+            file = Path(weights).expanduser() if weights else None
+            network, look = pretrained_backbone(name.removeprefix(TIMM), file, size=size)
+        elif name.startswith(OPEN_CLIP):
             network, look = open_clip_network(name.removeprefix(OPEN_CLIP), weights)
             name = f"{OPEN_CLIP}{network.name}"
         elif name == PACKAGED:
@@ -135,23 +129,18 @@ class ImageEncoder:
         return cls(network, name, look, identity, place, square or look.transform())
 
     def encode(
-        self,
-        pictures: Sequence[Picture],
-        *,
-        broken: Literal["raise", "skip"] = "raise",
-        batch_size: int | None = None,
-        progress: Progress = quiet,
+        self, pictures: Sequence[Picture], *, broken: Literal["raise", "skip"] = "raise", progress: Progress = quiet
     ) -> Encoded:
         """Compute the features of pictures. Pictures are rotated according to their EXIF data, transparency becomes
         white, and colours are converted to the network's channels.
 
         All cores read and decode pictures, a few batches ahead of the network, so memory does not grow with the number
-        of pictures. On a CPU, each core processes whole batches; otherwise the cores only decode.
+        of pictures.
 
         Args:
             pictures: N pictures.
             broken: "raise" an error for a picture that cannot be read or decoded, or "skip" it.
-            batch_size: pictures per batch; None: chosen for the device.
+            progress: shows progress.
 
         Raises:
             InputError: there are no pictures, or one cannot be read or decoded.
@@ -159,32 +148,29 @@ class ImageEncoder:
         sequence = hasattr(pictures, "__getitem__") and not isinstance(pictures, (str, bytes, Mapping))
         if not sequence or not len(pictures):
             raise InputError(f"pictures must be a list of at least one file, picture or array, not {pictures!r:.60}")
-        counts = batch_size is None or (isinstance(batch_size, (int, np.integer)) and batch_size >= 1)
-        if broken not in ("raise", "skip") or not counts:
-            raise InputError(
-                f"broken must be raise or skip, not {broken!r}, and batch_size at least 1, not {batch_size!r}"
-            )
+        if broken not in ("raise", "skip"):
+            raise InputError(f"broken must be raise or skip, not {broken!r}")
+        problems, parts, size = dict[int, str](), list[Tensor](), self.look.size
 
-        def decoded(batch: range) -> tuple[NDArray[np.uint8], dict[int, str]]:
-            return self._decoded(pictures, batch, broken == "skip")
+        def load(batch: range) -> Tensor:
+            squares = []
+            for index in batch:
+                try:
+                    squares.append(torch.as_tensor(self._square(_read(pictures[index], index, size))))
+                except InputError as error:
+                    if broken == "raise":
+                        raise
+                    problems[index] = str(error)
+            return torch.stack(squares) if squares else torch.empty(0)
 
-        def encoded(batch: range) -> tuple[Tensor, dict[int, str]]:
-            pixels, problems = decoded(batch)
-            return self._features(pixels), problems
-
-        size = batch_size or suitable_batch(self.device, self.look.channels * self.look.size**2)
-        batches = (range(start, min(start + size, len(pictures))) for start in range(0, len(pictures), size))
-        features, kept, wrong = torch.empty(len(pictures), self.feature_size), list[int](), dict[int, str]()
-        on_cpu = self.device.type == "cpu"
-        work: Callable[[range], tuple[Any, dict[int, str]]] = encoded if on_cpu else decoded
+        whole = dataclasses.replace(self.look, crop=1.0)  # the squares are cropped
         with progress.track("encoding pictures", len(pictures)) as advance:
-            for batch, (part, problems) in on_each_core(work, batches):
-                rows = [index for index in batch if index not in problems]
-                features[len(kept) : len(kept) + len(rows)] = part if on_cpu else self._features(part)
-                kept += rows
-                wrong |= problems
+            for batch, part in features_of(self.network, whole, self.device, len(pictures), load):
+                parts += [part] if len(part) else []
                 advance(len(batch))
-        return Encoded(features[: len(kept)], torch.tensor(kept, dtype=torch.int64), wrong)
+        kept = torch.tensor([index for index in range(len(pictures)) if index not in problems], dtype=torch.int64)
+        features = torch.cat(parts) if parts else torch.empty(0, self.feature_size)
+        return Encoded(features, kept, dict(sorted(problems.items())))
 
     def encode_names(
         self, names: Sequence[str], prompts: Sequence[str] = PROMPTS, *, progress: Progress = quiet
@@ -215,81 +201,9 @@ class ImageEncoder:
             )
         return self.network
 
-    def _decoded(
-        self, pictures: Sequence[Picture], batch: range, skip: bool
-    ) -> tuple[NDArray[np.uint8], dict[int, str]]:
-        """(n, 3, size, size) pixels of the readable pictures of a batch, and error messages of the others."""
-        pixels, problems = np.empty((len(batch), 3, self.look.size, self.look.size), np.uint8), dict[int, str]()
-        for index in batch:
-            try:
-                picture = _read(pictures[index], index, self.look.size)
-            except InputError as error:
-                if not skip:
-                    raise
-                problems[index] = str(error)
-            else:
-                pixels[index - batch.start - len(problems)] = self._square(picture)
-        return pixels[: len(batch) - len(problems)], problems
-
-    def _features(self, pixels: NDArray[np.uint8]) -> Tensor:
-        if not len(pixels):
-            return torch.empty(0, self.feature_size)
-        shown = network_input(torch.from_numpy(pixels).to(self.device), self.look.mean, self.look.std, self.look.size)
-        return forward(self.network, shown)
-
-
-def bank_of_pictures(
-    folder: str | Path,
-    encoder: ImageEncoder,
-    *,
-    class_names: Sequence[str] | None = None,
-    prompts: Sequence[str] = PROMPTS,
-    split: Split = "novel",
-    progress: Progress = quiet,
-) -> FeatureBank:
-    """Encode the pictures of a folder with one subfolder per class. A network with a text tower also encodes the class
-    names, and its logit scale is kept.
-
-    Args:
-        folder: the folder.
-        encoder: the network.
-        class_names: K names, among them those of all subfolders; None: those of the subfolders, sorted.
-        prompts: templates of the texts of a class name, in which {} stands for the name.
-        split: the split of the features, stored in the bank's provenance.
-        progress: shows progress.
-
-    Raises:
-        InputError: a picture cannot be used, or a subfolder is not among the class names.
-    """
-    pictures = labelled_pictures(folder)
-    names = distinct(sorted(set(pictures.labels)) if class_names is None else class_names)
-    other = sorted(set(pictures.labels) - set(names))
-    if other:
-        raise InputError(f"the folder {other[0]!r} is not among the class names; rename it, or add the name")
-    embeds_names = encoder.embeds_names
-    text = encoder.encode_names(names, prompts, progress=progress) if embeds_names else None
-    features = encoder.encode(pictures.files, progress=progress).features
-    contents = digests(pictures.files)
-    return FeatureBank(
-        features,
-        torch.tensor([names.index(label) for label in pictures.labels]),
-        tuple(names),
-        provenance={
-            "imported": Path(folder).name,
-            "content": fingerprint(*contents, *pictures.labels),
-            "form": "pictures",
-            "backbone": encoder.name,
-            "encoder": encoder.fingerprint,
-            "split": split,
-        },
-        text=text,
-        logit_scale=encoder.logit_scale if embeds_names else LOGIT_SCALE,
-        prompts=tuple(prompts) if embeds_names else (),
-    )
-
 
 def _central_square(picture: Image.Image, size: int) -> NDArray[np.uint8]:
-    return np.asarray(squared(picture, size, "crop")).transpose(2, 0, 1)
+    return np.array(squared(picture, size, "crop")).transpose(2, 0, 1)
 
 
 def _read(picture: Picture, index: int, size: int) -> Image.Image:
@@ -321,7 +235,7 @@ def _of_checkpoint(path: Path) -> tuple[nn.Module, Look, str]:
     """The network of a checkpoint, its input format and its name."""
     if not path.is_file():
         raise InputError(
-            f"{path}: no such checkpoint; give a file, {PREFIX}NAME for a network of timm, or {OPEN_CLIP}NAME"
+            f"{path}: no such checkpoint; give a file, {TIMM}NAME for a network of timm, or {OPEN_CLIP}NAME"
         )
     if path.suffix in TORCH or path.suffix == ".npz":
         raise InputError(

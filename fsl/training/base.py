@@ -16,6 +16,7 @@ from pytorch_lightning.loggers import Logger
 
 from clustering.deep.trainer import accelerator_of, train_quietly
 from clustering.files.torch_files import load_state, resumable
+from clustering.foundation.devices import resolve_device
 from clustering.foundation.errors import InputError
 from clustering.foundation.plugins import dotted
 from clustering.foundation.progress import Progress, quiet
@@ -23,7 +24,6 @@ from clustering.foundation.streams import stream_key
 from fsl.backbones import create_backbone
 from fsl.benchmarks.benchmark import Benchmark
 from fsl.benchmarks.images import ImageSet
-from fsl.machine import resolve_device
 from fsl.training import MODULES
 from fsl.training.checkpoints import best_state, checkpoints, started_from_here, stopped_early
 from fsl.training.module import BaseClasses, Reporter

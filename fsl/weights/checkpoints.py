@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from clustering.files.tensors import read_header, read_tensors, write_tensors
 from clustering.foundation.errors import InputError
@@ -47,12 +47,11 @@ def load_backbone(path: Path) -> nn.Module:
     """
     path = Path(path)
     weights, header = read_tensors(path, FORMAT, _REMEDY)
+    name, about = header.get("backbone", ""), _about(path, header)
+    if ":" in name and dotted(name).partition(":")[0] not in sys.modules:  # a file must not choose code to run
+        raise InputError(f"{path}: its network is the plug-in {name}; give backbone={name}, or import it first")
     try:
-        name, channels, size = header["backbone"], int(header["channels"]), int(header["size"])
-        if ":" in name and dotted(name).partition(":")[0] not in sys.modules:  # a file must not choose code to run
-            raise InputError(f"{path}: its network is the plug-in {name}; give backbone={name}, or import it first")
-        details = json.loads(header["about"])
-        _normalisation(path, header)
+        channels, size = int(header["channels"]), int(header["size"])
         # The random initial weights are replaced; drawing them must not change the caller's random state.
         with torch.random.fork_rng(devices=[]):
             backbone = create_backbone(name, channels=channels, size=size)
@@ -62,12 +61,16 @@ def load_backbone(path: Path) -> nn.Module:
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"{path}: its weights do not match its header ({reason}); {_REMEDY}") from error
-    bad = [key for key, value in weights.items() if value.is_floating_point() and not value.isfinite().all()]
-    if bad:
-        raise InputError(f"{path}: NaN or infinite weights in {bad[0]}; {_REMEDY}")
-    for key, value in {"channels": channels, "size": size, "about": details}.items():
+    check_finite(weights, path, _REMEDY)
+    for key, value in {"channels": channels, "size": size, "about": about}.items():
         setattr(backbone, key, value)
     return backbone.eval()
+
+
+def check_finite(weights: Mapping[str, Tensor], place: object, remedy: str = "give another file") -> None:
+    """Raise InputError if weights are NaN or infinite."""
+    if bad := next((key for key, value in weights.items() if not bool(value.isfinite().all())), ""):
+        raise InputError(f"{place}: NaN or infinite weights in the network's {bad}; {remedy}")
 
 
 def is_checkpoint(path: Path) -> bool:
@@ -85,15 +88,19 @@ def normalisation(path: Path) -> tuple[list[float], list[float]] | None:
     Raises:
         InputError: the header is damaged; the message names the file.
     """
-    return _normalisation(path, read_header(path, _REMEDY)) if is_checkpoint(path) else None
+    if not is_checkpoint(path):
+        return None
+    about = _about(path, read_header(path, _REMEDY))
+    return about["mean"], about["std"]
 
 
-def _normalisation(path: Path, header: Mapping[str, str]) -> tuple[list[float], list[float]]:
+def _about(path: Path, header: Mapping[str, str]) -> dict[str, Any]:
+    """The information of a header, with numbers for each channel as mean and std."""
     try:
-        details, channels = json.loads(header["about"]), int(header["channels"])
-        mean, std = ([0.0 + value for value in details[name]] for name in ("mean", "std"))  # no text
+        about, channels = json.loads(header["about"]), int(header["channels"])
+        mean, std = ([0.0 + value for value in about[name]] for name in ("mean", "std"))  # no text
         if len(mean) == len(std) == channels and all(map(math.isfinite, [*mean, *std])) and min(std) > 0:
-            return mean, std
+            return dict(about)
         problem = "not one positive number per channel"
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         problem = str(error)

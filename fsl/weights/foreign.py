@@ -6,7 +6,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from clustering.files.tensors import read_any_tensors
 from clustering.files.torch_files import TORCH, read_torch
 from clustering.foundation.errors import InputError, reason
 from fsl.backbones import create_backbone
+from fsl.weights.checkpoints import check_finite
 
 RECIPE = 1  # version; increased if the same file gives other weights, so that cached imports are not reused
 CONTAINERS = ("state_dict", "state", "model", "params", "model_state_dict", "net", "network", "weights")
@@ -42,18 +43,15 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
     with torch.random.fork_rng(devices=[]):  # the random initial weights are replaced
         backbone = create_backbone(name, channels=channels, size=size)
     try:
-        matched = match(weights, backbone)
+        tensors, left_out, folded = match(weights, backbone)
     except LookupError as error:
         raise InputError(
             f"{path}: not the weights of backbone {name} for images of {channels} x {size} x {size}: {error}; "
             "give the network of these weights with backbone=NAME"
         ) from error
-    backbone.load_state_dict(matched.tensors)
-    bad = [key for key, value in backbone.state_dict().items() if not bool(value.isfinite().all())]
-    if bad:
-        raise InputError(f"{path}: NaN or infinite weights in the network's {bad[0]}; give another file")
-    backbone.left_out = matched.left_out  # type: ignore[assignment]
-    backbone.folded = matched.folded  # type: ignore[assignment]
+    backbone.load_state_dict(tensors)
+    check_finite(backbone.state_dict(), path)
+    backbone.left_out, backbone.folded = left_out, folded  # type: ignore[assignment]
     return backbone.eval()
 
 
@@ -61,10 +59,9 @@ HEADS = ("fc", "_fc", "classifier", "head", "head_dist", "linear", "last_linear"
 COUNTER = "num_batches_tracked"  # missing in older files, and not used in evaluation
 
 
-def _numbered(counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """The number of each block, counted through the network, with its stage and its number within the stage."""
-    places = [(stage, block) for stage, count in enumerate(counts) for block in range(count)]
-    yield from ((number, *place) for number, place in enumerate(places))
+def _stages(*counts: int) -> Iterator[tuple[int, str]]:
+    """The number of each block, counted through the network, and its stage and number within the stage in timm."""
+    return enumerate(f"blocks.{stage}.{block}" for stage, count in enumerate(counts) for block in range(count))
 
 
 _EFFICIENTNET = (  # parts of blocks, without and with expansion
@@ -77,14 +74,14 @@ RENAMES: tuple[tuple[str, str], ...] = (
     (r"(^|\.)trunk\.(\d)\.BN\.", r"\1blocks.\2.1."),
     (r"(^|\.)trunk\.\d\.trunk\..*", ""),  # the same layers again
     *(
-        (rf"(^|\.)layers\.{number}\.{theirs}\.", rf"\1blocks.{stage}.{block}.{own}.")
-        for number, stage, block in _numbered((1, 2, 2, 6, 2))
+        (rf"(^|\.)layers\.{number}\.{theirs}\.", rf"\1{block}.{own}.")
+        for number, block in _stages(1, 2, 2, 6, 2)
         for theirs, own in (("conv1", "conv_dw"), ("conv2", "conv_pw"), ("bn1", "bn1"), ("bn2", "bn2"))
     ),
     (r"(^|\.)conv1\.(?=weight$)", r"\1conv_stem."),
     *(
-        (rf"(^|\.)_blocks\.{number}\.{theirs}\.", rf"\1blocks.{stage}.{block}.{own}.")
-        for number, stage, block in _numbered((1, 2, 2, 3, 3, 4, 1))
+        (rf"(^|\.)_blocks\.{number}\.{theirs}\.", rf"\1{block}.{own}.")
+        for number, block in _stages(1, 2, 2, 3, 3, 4, 1)
         for theirs, own in map(str.split, _EFFICIENTNET[number > 0].split(", "))
     ),
     (r"(^|\.)_conv_(stem|head)\.", r"\1conv_\2."),
@@ -95,13 +92,9 @@ RENAMES: tuple[tuple[str, str], ...] = (
 name is left out."""
 
 
-class Matched(NamedTuple):
-    """The tensors of a file under the network's own names, its tensors of a classifier, which are not used, and its
-    biases that were merged in running means."""
-
-    tensors: dict[str, Tensor]
-    left_out: tuple[str, ...]
-    folded: tuple[str, ...]
+Matched = tuple[dict[str, Tensor], tuple[str, ...], tuple[str, ...]]
+"""The tensors of a file under the network's own names, its tensors of a classifier, which are not used, and its biases
+that were merged in running means."""
 
 
 def match(weights: Mapping[str, Tensor], backbone: nn.Module) -> Matched:
@@ -117,8 +110,7 @@ def match(weights: Mapping[str, Tensor], backbone: nn.Module) -> Matched:
     """
     of_timm = getattr(sys.modules[type(backbone).__module__], "checkpoint_filter_fn", None)
     renames: list[Callable[[dict[str, Tensor]], dict[str, Tensor]]] = [dict, _renamed]
-    if of_timm is not None:
-        renames.append(lambda tensors: of_timm(tensors, backbone))
+    renames += [] if of_timm is None else [lambda tensors: of_timm(tensors, backbone)]
     problems = []
     for rename in renames:
         try:
@@ -129,13 +121,13 @@ def match(weights: Mapping[str, Tensor], backbone: nn.Module) -> Matched:
 
 
 def _renamed(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors under the names by `RENAMES`; unknown names are kept."""
     found = {}
     for key, tensor in weights.items():
-        pattern, name = next(((old, new) for old, new in RENAMES if re.search(old, key)), ("^$", ""))
-        own = re.sub(pattern, name, key)
-        own = re.sub(r"#(\d)", lambda count: str(int(count[1]) - 1), own)
-        if own and (name or pattern == "^$"):
-            found[own] = tensor
+        pattern, name = next(((old, new) for old, new in RENAMES if re.search(old, key)), ("^", r"\g<0>"))
+        if name:
+            own = re.sub(pattern, name, key, count=1)
+            found[re.sub(r"#(\d)", lambda count: str(int(count[1]) - 1), own)] = tensor
     return found
 
 
@@ -152,29 +144,27 @@ def _by_name(weights: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> M
     heads = [key for key in rest if not set(HEADS).isdisjoint(key.split("."))]
     surplus = [key for key in rest if key.startswith(prefix) and key not in heads]
     if missing or surplus:
-        lists = {"the network's": (missing, expected), "the file's": (surplus, weights)}
+        sides = (("the network's", missing, expected), ("the file's", surplus, weights))
         parts = [
             f"{side} {', '.join(f'{key} {tuple(tensors[key].shape)}' for key in keys)}"
-            for side, (keys, tensors) in lists.items()
+            for side, keys, tensors in sides
             if keys
         ]
         raise LookupError(f"no counterpart for {' and for '.join(parts)}")
     found = {key: weights[prefix + key] if key in needed else torch.zeros_like(expected[key]) for key in expected}
     for bias, norm in folded.items():
         found[f"{norm}.running_mean"] = found[f"{norm}.running_mean"] - weights[bias]
-    return Matched(found, tuple(heads), tuple(folded))
+    return found, tuple(heads), tuple(folded)
 
 
 def _normalised(keys: Sequence[str]) -> dict[str, str]:
     """Convolutions without bias, each with the batch normalisation that directly follows it in the same block."""
-    leaves: dict[str, set[str]] = {}
-    for key in keys:
-        leaves.setdefault(key.rpartition(".")[0], set()).add(key.rpartition(".")[2])
+    layers = list(dict.fromkeys(key.rpartition(".")[0] for key in keys))
     return {
         name: norm
-        for name, norm in itertools.pairwise(leaves)
-        if leaves[name] == {"weight"}
-        and "running_mean" in leaves[norm]
+        for name, norm in itertools.pairwise(layers)
+        if f"{name}.bias" not in keys
+        and f"{norm}.running_mean" in keys
         and name.rpartition(".")[0] == norm.rpartition(".")[0]
     }
 

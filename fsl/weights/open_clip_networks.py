@@ -8,18 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, Literal, cast
 
 import torch
+from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.progress import Progress, quiet
 from fsl.backbones import registry
+from fsl.backbones.names import OPEN_CLIP
+from fsl.weights.checkpoints import check_finite
 from fsl.weights.foreign import read_weights
-from fsl.weights.pretrained import Look, Mode, absent
+from fsl.weights.pretrained import Interpolation, Look, Mode, absent, check_square
 
-PREFIX = "open_clip:"
 MODES: Mapping[str, Mode] = {"shortest": "center", "squash": "squash", "longest": "border"}
 BESIDE = "open_clip_config.json"
 """A file that repositories of the hub have beside the weights, with the preprocessing of pictures."""
@@ -79,8 +81,8 @@ class TwoTowers(nn.Module):
             if isinstance(error, ImportError):
                 problem = f"requires {error.name}; install it"
             raise InputError(
-                f"{PREFIX}{self.name}: its tokenizer {problem}, or choose a network with the tokenizer of CLIP, such "
-                "as ViT-B-32"
+                f"{OPEN_CLIP}{self.name}: its tokenizer {problem}, or choose a network with the tokenizer of CLIP, "
+                "such as ViT-B-32"
             ) from error
 
 
@@ -100,20 +102,19 @@ def open_clip_network(name: str, weights: str | Path | None) -> tuple[TwoTowers,
         InputError: open_clip is not installed; the name or the tag is unknown (the message suggests the closest); the
             weights are not available, or belong to another network.
     """
-    library = _open_clip()
-    name = name.replace("/", "-")
+    library, name = _open_clip(), name.replace("/", "-")
     if name not in library.list_models():
         raise unknown("network of open_clip", name, library.list_models(), "open_clip.list_models()")
-    tags = library.pretrained.list_pretrained_tags_by_model(name)
+    of, tags = f"{OPEN_CLIP}{name}", library.pretrained.list_pretrained_tags_by_model(name)
     if weights is None:
         listed = f"TAG ({textwrap.shorten(', '.join(tags), 200, placeholder='...')}) or pretrained=" if tags else ""
-        raise InputError(f"{PREFIX}{name}: no weights given; add pretrained={listed}FILE")
+        raise InputError(f"{of}: no weights given; add pretrained={listed}FILE")
     config: Mapping[str, Any] = library.pretrained.get_pretrained_cfg(name, str(weights))
     of_tag, source = bool(config), str(weights)
     if not of_tag:
         path = Path(weights).expanduser()
         if not path.is_file() and len(path.parts) == 1 and not path.suffix and tags:
-            raise InputError(f"{unknown(f'weights of {PREFIX}{name}', str(weights), tags)}; nor is there such a file")
+            raise InputError(f"{unknown(f'weights of {of}', str(weights), tags)}; nor is there such a file")
         read_weights(path)  # rejects files that are damaged or contain code
         config, source = _preprocessing(path, name, tags), str(path.absolute())
     with torch.random.fork_rng(devices=[]), _silent():  # the weights drawn first are replaced
@@ -122,19 +123,15 @@ def open_clip_network(name: str, weights: str | Path | None) -> tuple[TwoTowers,
         except Exception as error:  # of open_clip, timm, or transformers
             if of_tag and isinstance(error, (OSError, RuntimeError)):
                 place = f"huggingface.co/{config['hf_hub'].rpartition('/')[0]}"
-                raise absent(f"{PREFIX}{name} pretrained={weights}", place) from error
+                raise absent(f"{of} pretrained={weights}", place) from error
             lines = str(error).strip().splitlines() or [type(error).__name__]
             reason = textwrap.shorten(" ".join(lines[1:2] or lines), 160, placeholder="...")
-            raise InputError(
-                f"{source}: cannot be used as weights of {PREFIX}{name}: {reason}; give the network of these weights"
-            ) from error
-    bad = [key for key, value in model.named_parameters() if not bool(value.isfinite().all())]
-    if bad:
-        raise InputError(f"{source}: NaN or infinite weights in the network's {bad[0]}; give another file")
+            problem = f"cannot be used as weights of {of}: {reason}; give the network of these weights"
+            raise InputError(f"{source}: {problem}") from error
+    check_finite(dict(model.named_parameters()), source)
     sizes = model.visual.image_size  # type: ignore[union-attr]
     height, width = sizes if isinstance(sizes, tuple) else (sizes, sizes)
-    if height != width:
-        raise InputError(f"{PREFIX}{name} requires images of {height} x {width}; choose a network with square input")
+    check_square(of, height, width)
     values = vars(library.transform.PreprocessCfg()) | config
     mean, std, mode = list(values["mean"]), list(values["std"]), MODES[values["resize_mode"]]
     return TwoTowers(name, model), Look(3, int(height), mean, std, values["interpolation"], 1.0, mode)
@@ -146,31 +143,32 @@ def _open_clip() -> Any:
         import open_clip
     except ImportError as error:
         raise InputError(
-            f"backbone={PREFIX}NAME requires the package open_clip_torch: pip install 'transduce[clip]'"
+            f"backbone={OPEN_CLIP}NAME requires the package open_clip_torch: pip install 'transduce[clip]'"
         ) from error
     return open_clip
+
+
+class _Preprocessing(BaseModel):
+    """What `open_clip_config.json` says of the preprocessing of pictures."""
+
+    mean: Annotated[list[float], Field(min_length=3, max_length=3)] | None = None
+    std: Annotated[list[Annotated[float, Field(gt=0)]], Field(min_length=3, max_length=3)] | None = None
+    interpolation: Interpolation | None = None
+    resize_mode: Literal["shortest", "squash", "longest"] | None = None
 
 
 def _preprocessing(path: Path, name: str, tags: Sequence[str]) -> dict[str, Any]:
     """The preprocessing for a file of weights: that of most weights which open_clip has for the network, replaced by
     that of a file beside it."""
-    keys = ("mean", "std", "interpolation", "resize_mode")
+    keys, beside = tuple(_Preprocessing.model_fields), path.parent / BESIDE
     configs = (_open_clip().pretrained.get_pretrained_cfg(name, tag) for tag in tags)
     usual = Counter(tuple(config[key] for key in keys) for config in configs).most_common(1)
     values = dict(zip(keys, usual[0][0], strict=True)) if usual else {}
-    beside = path.parent / BESIDE
     try:
         own = json.loads(beside.read_text(encoding="utf-8"))["preprocess_cfg"] if beside.is_file() else {}
-        for key in ("mean", "std"):
-            own |= {key: [float(value) for value in own[key]]} if key in own else {}
-        valid = all(len(own.get(key, "rgb")) == 3 for key in ("mean", "std")) and min(own.get("std", [1])) > 0
-        valid &= own.get("interpolation", "bicubic") in ("bicubic", "bilinear")
-        valid &= own.get("resize_mode", "shortest") in MODES
-    except (OSError, KeyError, TypeError, ValueError, RecursionError):
-        valid = False
-    if not valid:
-        raise InputError(f"{beside}: no preprocessing of open_clip; remove the file, or download it again")
-    return values | own
+        return values | _Preprocessing.model_validate(own).model_dump(exclude_none=True)
+    except (OSError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{beside}: no preprocessing of open_clip; remove the file, or download it again") from error
 
 
 @contextmanager

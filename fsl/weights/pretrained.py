@@ -12,12 +12,12 @@ import torch
 from PIL import Image
 from torch import nn
 
+from clustering.files.regular import read_bytes
 from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN, backbone_names, create_backbone, registry
-from fsl.backbones.names import PACKAGE, PACKAGED
+from fsl.backbones.names import PACKAGE, PACKAGED, TIMM
 from fsl.weights.foreign import import_backbone
 
-PREFIX = "timm:"
 Mode = Literal["center", "squash", "border"]
 Interpolation = Literal["bilinear", "bicubic"]
 _PACKAGED_ARCHITECTURE = "tf_efficientnet_lite0"
@@ -48,18 +48,14 @@ class Look:
     crop: float = 1.0
     mode: Mode = "center"
 
-    def transform(self) -> Callable[[Image.Image], torch.Tensor]:
+    def transform(self) -> Callable[[Image.Image], Any]:
         """timm's evaluation transform without normalisation: RGB -> (3, size, size) uint8."""
         from timm.data import create_transform
 
-        built: Callable[[Image.Image], torch.Tensor] = create_transform(
-            (3, self.size, self.size),
-            is_training=False,
-            use_prefetcher=True,
-            interpolation=self.interpolation,
-            mean=tuple(self.mean),
-            crop_pct=self.crop,
-            crop_mode=self.mode,
+        options = {"interpolation": self.interpolation, "crop_pct": self.crop, "crop_mode": self.mode}
+        shape = (3, self.size, self.size)
+        built: Callable[[Image.Image], Any] = create_transform(
+            shape, is_training=False, use_prefetcher=True, mean=tuple(self.mean), **options
         )
         return built
 
@@ -76,14 +72,19 @@ def look_of(name: str, size: int | None = None) -> Look:
     """
     config = _config(name)
     channels, height, width = config.input_size
-    if height != width:
-        raise InputError(f"{PREFIX}{name} requires images of {height} x {width}; choose a network with square input")
+    check_square(f"{TIMM}{name}", height, width)
     mode: Mode = config.crop_mode if config.crop_mode in ("squash", "border") else "center"
     return Look(channels, size or height, config.mean, config.std, config.interpolation, config.crop_pct, mode)
 
 
-def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | None = None) -> nn.Module:
-    """Create a timm network without its classifier, in evaluation mode; its attribute `feature_size` is D.
+def check_square(name: str, height: int, width: int) -> None:
+    """Raise InputError if the input of a network is not square."""
+    if height != width:
+        raise InputError(f"{name} requires images of {height} x {width}; choose a network with square input")
+
+
+def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | None = None) -> tuple[nn.Module, Look]:
+    """A timm network without its classifier, in evaluation mode, and its input format.
 
     Args:
         name, size: see `look_of`.
@@ -95,17 +96,17 @@ def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | N
     """
     look = look_of(name, size)
     if weights is not None:
-        return import_backbone(weights, name, channels=look.channels, size=look.size)
+        return import_backbone(weights, name, channels=look.channels, size=look.size), look
     config, place = _config(name), weights_place(name)
     place = f"huggingface.co/{place}" if config.hf_hub_id else place
     cached = Path(torch.hub.get_dir(), "checkpoints", str(config.url).rpartition("/")[2])
     if offline() and not (config.file or config.hf_hub_id or cached.is_file()):
-        raise absent(f"{PREFIX}{name}", place)
+        raise absent(f"{TIMM}{name}", place)
     with torch.random.fork_rng(devices=[]):  # the weights drawn first are replaced at once
         try:
-            return create_backbone(name, channels=look.channels, size=look.size, pretrained=True).eval()
+            return create_backbone(name, channels=look.channels, size=look.size, pretrained=True).eval(), look
         except OSError as error:
-            raise absent(f"{PREFIX}{name}", place) from error
+            raise absent(f"{TIMM}{name}", place) from error
 
 
 def packaged_backbone() -> tuple[nn.Module, Look]:
@@ -121,14 +122,9 @@ def packaged_backbone() -> tuple[nn.Module, Look]:
     if package is None or package.origin is None:
         raise InputError(f"backbone={PACKAGED} requires a package: pip install 'transduce[pictures]'")
     path = Path(package.origin).parent / "models" / "efficientnet-lite0-57934424.pth"
-    try:
-        known = hashlib.sha256(path.read_bytes()).hexdigest() == _PACKAGED_CONTENT
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); {_REINSTALL}") from error
-    if not known:
+    if hashlib.sha256(read_bytes(path, _REINSTALL)).hexdigest() != _PACKAGED_CONTENT:
         raise InputError(f"{path}: not the known weights; {_REINSTALL}")
-    look = look_of(_PACKAGED_ARCHITECTURE)
-    return import_backbone(path, _PACKAGED_ARCHITECTURE, channels=look.channels, size=look.size), look
+    return pretrained_backbone(_PACKAGED_ARCHITECTURE, path)
 
 
 def weights_place(name: str) -> str:
@@ -140,7 +136,7 @@ def weights_place(name: str) -> str:
     config = _config(name)
     place = config.hf_hub_id or config.url or config.file
     if not place:
-        raise InputError(f"{PREFIX}{name}: timm has no weights for it; give a file, or choose another network")
+        raise InputError(f"{TIMM}{name}: timm has no weights for it; give a file, or choose another network")
     return str(place)
 
 
@@ -150,17 +146,17 @@ def _config(name: str) -> Any:
         raise unknown("backbone", name, backbone_names(), "transduce list backbones")
     if name in OWN:
         raise InputError(
-            f"{PREFIX}{name}: this network belongs to this project, not to timm; convert its weights with transduce "
+            f"{TIMM}{name}: this network belongs to this project, not to timm; convert its weights with transduce "
             f"import checkpoint FILE backbone={name} benchmark=NAME"
         )
-    architecture, _, tag = name.partition(".")
     try:
         config = timm.get_pretrained_cfg(name, allow_unregistered=False)
     except RuntimeError:  # no such tag
         config = None
     if config is None:
+        architecture, _, tag = name.partition(".")
         tags = [other.partition(".")[2] for other in timm.list_pretrained(f"{architecture}.*")]
-        raise unknown(f"weights of {PREFIX}{architecture}", tag, tags)
+        raise unknown(f"weights of {TIMM}{architecture}", tag, tags)
     return config
 
 

@@ -62,33 +62,54 @@ def import_features(path: Path, values: Mapping[str, Any], console: Console) -> 
 
 
 def _of_pictures(folder: Path, given: Mapping[str, Any], console: Console) -> "FeatureBank":
-    """The features of the pictures in a folder with one subfolder per class.
+    """The features of the pictures in a folder with one subfolder per class. A network with a text tower also encodes
+    the class names, and its logit scale is kept.
 
     Raises:
-        InputError: there is no network; or see `bank_of_pictures`.
+        InputError: there is no network, a picture cannot be used, or a subfolder is not among the class names.
     """
     if "backbone" not in given and not has_packaged():
         raise InputError(
             f"{folder}: no network for these pictures; add --backbone timm:NAME, open_clip:NAME or FILE; or install "
             "one: pip install 'transduce[pictures]'"
         )
+    import torch
+
     from clustering.files.words import read_words
+    from clustering.foundation.fingerprint import fingerprint
+    from fsl.episodes import LOGIT_SCALE
     from fsl.features.arrays import read_class_names
-    from fsl.features.image_encoder import ImageEncoder, bank_of_pictures
-    from fsl.features.prompts import PROMPTS
-    from fsl.picture_folders import labelled_pictures
+    from fsl.features.bank import FeatureBank
+    from fsl.features.image_encoder import ImageEncoder
+    from fsl.features.prompts import PROMPTS, distinct
+    from fsl.picture_folders import digests, labelled_pictures
 
     if "backbone" not in given:
         console.note(DEFAULT_NETWORK)
-    labelled_pictures(folder)  # first, because an invalid folder is detected faster than a network is created
-    prompts = given.get("prompts")
-    return bank_of_pictures(
-        folder,
-        ImageEncoder.of(given.get("backbone", PACKAGED), weights=given.get("pretrained")),
-        class_names=read_class_names(given["classes"]) if "classes" in given else None,
-        prompts=PROMPTS if prompts is None else read_words(Path(prompts).expanduser(), ("prompt", "prompts")),
-        split=given["split"],
-        progress=console,
+    files, labels = labelled_pictures(folder)
+    names = distinct(read_class_names(given["classes"]) if "classes" in given else sorted(set(labels)))
+    if other := sorted(set(labels) - set(names)):
+        raise InputError(f"the folder {other[0]!r} is not among the class names; rename it, or add the name")
+    own = given.get("prompts")
+    prompts = PROMPTS if own is None else tuple(read_words(Path(own).expanduser(), ("prompt", "prompts")))
+    encoder = ImageEncoder.of(given.get("backbone", PACKAGED), weights=given.get("pretrained"))
+    named = encoder.embeds_names
+    text = encoder.encode_names(names, prompts, progress=console) if named else None
+    return FeatureBank(
+        encoder.encode(files, progress=console).features,
+        torch.tensor([names.index(label) for label in labels]),
+        tuple(names),
+        provenance={
+            "imported": folder.name,
+            "content": fingerprint(*digests(files), *labels),
+            "form": "pictures",
+            "backbone": encoder.name,
+            "encoder": encoder.fingerprint,
+            "split": given["split"],
+        },
+        text=text,
+        logit_scale=encoder.logit_scale if named else LOGIT_SCALE,
+        prompts=prompts if named else (),
     )
 
 

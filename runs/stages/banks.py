@@ -62,9 +62,8 @@ def _pictures(images: "ImageSet", lineage: Lineage, made: Entry) -> "Pictures":
     from fsl.features.pictures import Pictures
     from fsl.weights.checkpoints import load_backbone
 
-    look, backbone = lineage.look, load_backbone(made.path / CHECKPOINT)
-    mean, std = tuple(look.mean), tuple(look.std)
-    return Pictures(images.images, backbone, mean, std, look.size, look.interpolation, lineage.crop_pct)
+    backbone, crop = load_backbone(made.path / CHECKPOINT), lineage.crop_pct
+    return Pictures(images.images, backbone, dataclasses.replace(lineage.look, crop=1.0 if crop is None else crop))
 
 
 def stored_bank(key: str, store: Store, progress: Progress = quiet) -> "FeatureBank | None":

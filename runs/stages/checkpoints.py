@@ -138,10 +138,10 @@ def _import(config: TrainConfig, lineage: Lineage, store: Store, progress: Progr
                 f"it was trained on, and target={config.benchmark.name} for other classes"
             )
     elif config.pretrained == "true":
-        origin, backbone = weights_place(network), pretrained_backbone(network)
+        origin, backbone = weights_place(network), pretrained_backbone(network)[0]
     else:
         origin = str(config.pretrained)
-        backbone = pretrained_backbone(network, Path(origin))
+        backbone = pretrained_backbone(network, Path(origin))[0]
     facts = {"imported": Path(origin).name, "content": str(config.weights)}
 
     def save(folder: Path) -> None:

@@ -100,8 +100,8 @@ class EvaluationStage(Stage):
     def compute_batch(
         cls, batch: Sequence[tuple[Self, TrackedRun]], prepared: "tuple[FeatureBank, Pictures | None]", work: Workspace
     ) -> Iterator[Computed | Exception]:
+        from clustering.foundation.devices import resolve_device
         from fsl.evaluation.episodic import evaluate
-        from fsl.machine import resolve_device
 
         stages, (bank, shown) = [stage for stage, _ in batch], prepared
         first, names = stages[0], [stage.label for stage in stages]

@@ -28,8 +28,12 @@ def png(image):
     return file.getvalue()
 
 
+def whole(found):
+    return found.images[0 : found.images.shape[0]]
+
+
 def colours(found):
-    return found.images[0 : found.images.shape[0]][:, :, 0, 0]
+    return whole(found)[:, :, 0, 0]
 
 
 def write_picture(path, colour):

@@ -163,8 +163,8 @@ ZERO[5], LOST[6, 1] = 0, np.nan
 @pytest.mark.parametrize(
     ("given_arrays", "words"),
     [
-        ({"text": T[:, :3]}, r"features of images have 4 numbers, those of class names 3"),
-        ({"text": T[:2]}, "text has 2 rows for 3 class names"),
+        ({"text": T[:, :3]}, r"text has 3 rows of 3 numbers for 3 class names and features of 4 numbers"),
+        ({"text": T[:2]}, "text has 2 rows of 4 numbers for 3 class names"),
         ({"text": np.zeros((4, 3), "f4")}, "transpose"),
         ({"text": T * np.array([[1], [np.nan], [1]], "f4")}, "'bee'"),
         ({"text": T * np.array([[1], [1], [0]], "f4")}, "'cat'"),
@@ -179,9 +179,9 @@ ZERO[5], LOST[6, 1] = 0, np.nan
         ({"labels": np.eye(3)[Y]}, r"8 features have labels of shape \(8, 3\)"),
         ({"labels": np.where(Y == 1, "be", "ant")}, "'be'.*did you mean 'bee'"),
         ({"labels": None}, "without labels"),
-        ({"labels": [0, None] * 4}, "labels: .*None in row 1"),
-        ({"labels": [0, "a"] * 4}, "labels: .*one type"),
-        ({"labels": np.array([0, "a"] * 4, dtype=object)}, "labels: .*one type"),
+        ({"labels": [0, None] * 4}, "labels .*types, NoneType and int"),
+        ({"labels": [0, "a"] * 4}, "labels .*types, int and str"),
+        ({"labels": np.array([0, "a"] * 4, dtype=object)}, "labels .*types, int and str"),
         ({"features": ZERO}, "zero in row 5"),
         ({"features": LOST}, "row 6"),
         ({"features": X.astype(int)}, "features must be numbers with a fraction"),

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from clustering.foundation.errors import InputError
 from fsl.features.bank import FeatureBank
 from fsl.features.pictures import Pictures
+from fsl.weights.pretrained import Look
 
 
 def bank(count: int = 20, size: int = 8, classes: int = 4, seed: int = 0) -> FeatureBank:
@@ -138,7 +139,7 @@ def test_features_are_the_plain_forward_pass(batch_size: int, monkeypatch: pytes
     generator = torch.Generator().manual_seed(0)
     images = torch.randint(0, 256, (11, 2, 4, 4), generator=generator, dtype=torch.uint8)
     backbone = Flatten().train()
-    features = Pictures(images, backbone, (0.5, 0.25), (0.2, 0.4), 4).features("cpu")
+    features = Pictures(images, backbone, Look(2, 4, (0.5, 0.25), (0.2, 0.4))).features("cpu")
     mean, std = torch.tensor([0.5, 0.25]).view(2, 1, 1), torch.tensor([0.2, 0.4]).view(2, 1, 1)
     expected = ((images / 255 - mean) / std).flatten(1) / (1 + 1e-5) ** 0.5
     torch.testing.assert_close(features, expected, rtol=1e-4, atol=1e-5)

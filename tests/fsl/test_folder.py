@@ -12,10 +12,11 @@ from PIL import Image
 
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
-from fsl.benchmarks.encoded import EncodedPictures
 from fsl.benchmarks.folder import Folder
 from fsl.benchmarks.images import images_source, open_images
+from fsl.benchmarks.layouts import EncodedPictures
 from fsl.picture_folders import digests, in_both, labelled_pictures, unlabelled_pictures
+from tests.fsl.small_benchmarks import whole
 
 ANIMALS = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay")
 
@@ -35,10 +36,6 @@ def fill(folder, names=ANIMALS, each=2):
 def classes(folder, **options):
     benchmark = Folder(str(folder), **options)
     return [benchmark.read(split).class_names for split in SPLITS]
-
-
-def whole(decoded):
-    return decoded.images[0 : decoded.images.shape[0]]
 
 
 class TestSplits:

@@ -88,6 +88,15 @@ def test_what_holds_no_features_is_named(written, content, words):
         import_features(written(content))
 
 
+@pytest.mark.parametrize(
+    "data", [b"\x80\x02" + b"(" * 200_000 + b"N" + b"t" * 200_000 + b".", b"\x80\x02]q\x00h\x00a."]
+)
+def test_a_pickle_that_is_deep_or_in_itself_is_refused(tmp_path, data):
+    (tmp_path / "bad.plk").write_bytes(data)
+    with pytest.raises(InputError, match=r"bad\.plk"):
+        import_features(tmp_path / "bad.plk")
+
+
 def test_real_features_give_the_accuracy_that_their_source_states(written, reference_data):
     """46.3 and 62.4 %, nearest centroid, CL2N, 1 and 5 shots."""
     with np.load(reference_data / "features" / "mini_conv4_svd64.npz") as arrays:

@@ -1,5 +1,6 @@
 """Pictures and class names as features: what loops over Pillow, timm and open_clip give, for files of every kind."""
 
+import contextlib
 import json
 import sys
 
@@ -30,6 +31,13 @@ NETWORKS = ("resnet10t", "test_vit", "mobilenetv3_small_050")
 def noise(seed, width=40, height=30, mode="RGB"):
     rng = np.random.default_rng(seed)
     return Image.fromarray(rng.integers(0, 256, (height, width, 3), dtype=np.uint8)).convert(mode)
+
+
+@contextlib.contextmanager
+def in_batches_of(size):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fsl.features.pictures.suitable_batch", lambda *_: size)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +94,7 @@ class TestAgainstPlainLoops:
         with torch.inference_mode():
             want = torch.cat([network(transform(picture)[None]) for picture in pictures])
         encoder = ImageEncoder.of(f"timm:{name}", weights=files[name], device="cpu")
-        found = encoder.encode(pictures, batch_size=3)
+        found = encoder.encode(pictures)
         assert found.features.shape == (4, encoder.feature_size)
         assert found.features.dtype == torch.float32
         torch.testing.assert_close(found.features, want, rtol=1e-4, atol=1e-5)
@@ -98,7 +106,8 @@ class TestAgainstPlainLoops:
         want, before = encoder.encode(pictures).features, torch.get_num_threads()
         torch.set_num_threads(threads)
         try:
-            found = encoder.encode(pictures, batch_size=batch)
+            with in_batches_of(batch):
+                found = encoder.encode(pictures)
         finally:
             torch.set_num_threads(before)
         torch.testing.assert_close(found.features, want, rtol=1e-4, atol=1e-5)
@@ -133,7 +142,8 @@ class TestBroken:
     @given(order=st.permutations(range(9)), batch=st.integers(1, 10))
     def test_on_request_they_are_left_out_and_named(self, encoder, broken_files, order, batch):
         pictures = [([noise(i, 25) for i in range(4)] + broken_files)[i] for i in order]
-        found = encoder.encode(pictures, broken="skip", batch_size=batch)
+        with in_batches_of(batch):
+            found = encoder.encode(pictures, broken="skip")
         whole = [index for index, i in enumerate(order) if i < 4]
         assert found.kept.tolist() == whole
         assert found.broken.keys() == set(range(9)) - set(whole)
@@ -160,24 +170,23 @@ class TestBroken:
         with pytest.raises(InputError, match=message):
             encoder.encode(pictures)
 
-    @pytest.mark.parametrize("option", [{"batch_size": "8"}, {"batch_size": 0}, {"broken": "keep"}])
-    def test_options_that_cannot_be_are_said(self, encoder, option):
-        with pytest.raises(InputError, match=f"not {next(iter(option.values()))!r}"):
-            encoder.encode([noise(0)], **option)
+    def test_options_that_cannot_be_are_said(self, encoder):
+        with pytest.raises(InputError, match="not 'keep'"):
+            encoder.encode([noise(0)], broken="keep")
 
 
 class TestEncoders:
     def test_the_fingerprint_is_of_weights_and_of_how_pictures_are_shown(self, files, checkpoint, tmp_path):
-        def of(**options):
-            return ImageEncoder.of("timm:resnet10t", weights=files["resnet10t"], device="cpu", **options).fingerprint
+        def of(file, **options):
+            return ImageEncoder.of("timm:resnet10t", weights=file, device="cpu", **options).fingerprint
 
         other = torch.load(files["resnet10t"], weights_only=True)
         other["conv1.0.weight"] += 1
         torch.save(other, tmp_path / "other.pth")
-        changed = ImageEncoder.of("timm:resnet10t", weights=tmp_path / "other.pth", device="cpu").fingerprint
-        prints = [of(), of(size=64), changed, ImageEncoder.of(checkpoint, device="cpu").fingerprint]
+        prints = [of(files["resnet10t"]), of(files["resnet10t"], size=64), of(tmp_path / "other.pth")]
+        prints.append(ImageEncoder.of(checkpoint, device="cpu").fingerprint)
         assert len(set(prints)) == 4
-        assert of() == prints[0]
+        assert of(files["resnet10t"]) == prints[0]
 
     @pytest.mark.parametrize(
         ("backbone", "message"),

@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import io
 import pickle
 import shutil
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from clustering.foundation.errors import InputError
 from fsl.benchmarks import BENCHMARKS
@@ -20,7 +18,7 @@ from fsl.benchmarks.listed import ListedBenchmark, class_lists
 from fsl.benchmarks.papers import CifarFs, Cub, Fc100, INat, MiniImageNet, TieredImageNet
 from fsl.benchmarks.survey import survey
 from fsl.samplers.whole import WholeSplit
-from tests.fsl.small_benchmarks import colours, few, pixels, png, write_cub, write_picture
+from tests.fsl.small_benchmarks import colours, few, pixels, png, whole, write_cub, write_picture
 
 WORDS = dict(zip(SPLITS, ("train", "val", "test"), strict=True))
 
@@ -189,7 +187,7 @@ class TestListsOfPictures:
             (b"a.jpg,n1\nb.jpg,\n", r"'b\.jpg,'"),
             (b"a.jpg,n1\nreadme,n1\n", "'readme,n1'"),
             (b"a.jpg,n1\na.jpg,n2\n", r"a\.jpg twice"),
-            (b"\xff\xfe\x00\x00", "list"),
+            (b"\xff\xfe\x00\x00", "UTF-8"),
         ],
     )
     def test_a_bad_list_is_named(self, tmp_path, text, message):
@@ -232,13 +230,11 @@ CLASSES = class_lists("mini")
 SHARDS = {"base-0": "base", "base-1": "base", "val": "validation", "novel": "novel"}
 
 
-def picture(synset, number, size=84, kind="PNG"):
+def picture(synset, number):
     """A file whose picture tells its class and number: two grey levels beside each other."""
-    pixels = np.empty((size, size, 3), np.uint8)
-    pixels[:, : size // 2], pixels[:, size // 2 :] = int(synset[1:]) % 251, 40 * number
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, kind)
-    return file.getvalue()
+    levels = np.empty((84, 84, 3), np.uint8)
+    levels[:, :42], levels[:, 42:] = int(synset[1:]) % 251, 40 * number
+    return png(levels)
 
 
 def write_shards(folder, names=SHARDS, **changed):
@@ -277,10 +273,6 @@ def shards(tmp_path_factory):
     folder = tmp_path_factory.mktemp("mini")
     write_shards(folder)
     return folder
-
-
-def whole(decoded):
-    return decoded.images[0 : decoded.images.shape[0]]
 
 
 @pytest.mark.usefixtures("three")

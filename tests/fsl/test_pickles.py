@@ -146,6 +146,8 @@ MUST_FAIL = {
     ),
     "text of more than there is": b"\x80\x04\x8d" + (1 << 60).to_bytes(8, "little") + b"abc.",
     "bytes of more than there is": b"\x80\x05\x96" + (1 << 36).to_bytes(8, "little") + b"abc.",
+    "short bytes of more than there is": b"\x80\x03B" + (2**32 - 1).to_bytes(4, "little") + b".",
+    "no end": b"\x80\x02N",
     "nothing": b"",
     "another file": b"PK\x03\x04",
 }
@@ -174,7 +176,7 @@ def test_a_damaged_file_is_refused_or_read_and_never_another_error(tmp_path_fact
         read_pickle(path)
 
 
-@pytest.mark.parametrize("put", [b"r\x00\x00\x00\x01", b"p16777216\n"])
+@pytest.mark.parametrize("put", [b"r\x00\x00\x00\x01", b"r\xff\xff\xff\x7f", b"p2000000000\n"])
 def test_memory_is_not_reserved_for_objects_that_a_file_only_numbers(tmp_path, put):
     """The reader in C takes 256 MB for this number, and 64 GB for the largest."""
     (tmp_path / "small.pkl").write_bytes(b"N" + put + b".")

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torchvision.transforms import v2
 
+from clustering.foundation.devices import resolve_device
 from clustering.foundation.errors import InputError
-from fsl.machine import resolve_device
 from fsl.training.module import BaseClasses, CrossEntropy, schedule
 from fsl.training.settings import Trained
 from fsl.weights.checkpoints import load_backbone

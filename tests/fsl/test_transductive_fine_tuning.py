@@ -18,6 +18,7 @@ from fsl.features.pictures import Pictures, TaskPictures
 from fsl.samplers.drawn import Balanced
 from fsl.strategies.tim_gd import EntropyMin
 from fsl.strategies.transductive_fine_tuning import TransductiveFineTuning
+from fsl.weights.pretrained import Look
 from tests.oracles.fine_tuning_loop import fine_tuned
 
 CLASSES, EACH, SIDE = 5, 12, 8
@@ -47,7 +48,7 @@ def small_pictures(seed: int = 0) -> Pictures:
     centres = 255 * torch.rand(CLASSES, 1, 1, SIDE, SIDE, generator=generator)
     noise = 60 * torch.randn(CLASSES, EACH, 1, SIDE, SIDE, generator=generator)
     images = (centres + noise).clamp(0, 255).to(torch.uint8).flatten(0, 1)
-    return Pictures(images, small_network(seed), MEAN, STD, SIDE)
+    return Pictures(images, small_network(seed), Look(1, SIDE, MEAN, STD))
 
 
 def small_bank(pictures: Pictures) -> FeatureBank:

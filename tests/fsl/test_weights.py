@@ -19,6 +19,7 @@ from fsl.features.pictures import Pictures
 from fsl.samplers.drawn import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.weights.foreign import import_backbone
+from fsl.weights.pretrained import Look
 from tests.fsl.weight_files import as_double, as_legacy_tar, as_npz, as_pth, as_safetensors, conv4, prefixed
 from tests.oracles import papers_networks as papers
 
@@ -241,7 +242,7 @@ def test_nearest_centroids_do_as_was_measured(reference_data, file):
     images = np.concatenate([found.images[first : first + count] for first in range(0, 12_000, 600)])
     labels = torch.arange(20).repeat_interleave(count)
     backbone = import_backbone(reference_data / "checkpoints" / file, network, channels=3, size=84)
-    shown = Pictures(torch.from_numpy(images), backbone, MiniImageNet.mean, MiniImageNet.std, MiniImageNet.size)
+    shown = Pictures(torch.from_numpy(images), backbone, Look(3, 84, MiniImageNet.mean, MiniImageNet.std))
     features = shown.features("cpu")
     bank = FeatureBank(features, labels, found.class_names, features.mean(0))
     for shot, wanted in zip((1, 5), measured, strict=True):

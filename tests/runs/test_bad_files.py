@@ -24,7 +24,6 @@ from clustering.foundation.plugins import Plugins
 from fsl.backbones import create_backbone
 from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
-from fsl.features.foreign import import_features
 from fsl.features.image_encoder import ImageEncoder
 from fsl.picture_folders import unlabelled_pictures
 from fsl.samplers.drawn import Balanced
@@ -119,25 +118,6 @@ def test_a_file_does_not_choose_which_module_is_imported(tmp_path):
             learned_method(tmp_path / "network.safetensors")
     finally:
         sys.path.remove(str(tmp_path))
-
-
-PICKLES = {
-    "far memo": b"\x80\x02Nr\xff\xff\xff\x7f.",
-    "far memo in text": b"N" + b"p2000000000\n.",
-    "long text": b"\x80\x04\x8d" + struct.pack("<Q", 2**60) + b".",
-    "long bytes": b"\x80\x03B" + struct.pack("<I", 2**32 - 1) + b".",
-    "deep": b"\x80\x02" + b"(" * 200_000 + b"N" + b"t" * 200_000 + b".",
-    "in itself": b"\x80\x02]q\x00h\x00a.",
-    "empty": b"",
-    "no end": b"\x80\x02N",
-}
-
-
-@pytest.mark.parametrize("name", PICKLES)
-def test_a_pickle_that_asks_for_more_than_it_holds_is_refused(name, tmp_path):
-    (tmp_path / "bad.plk").write_bytes(PICKLES[name])
-    with pytest.raises(InputError, match=r"bad\.plk"):
-        import_features(tmp_path / "bad.plk")
 
 
 def test_a_picture_that_claims_to_be_huge_is_not_decoded():

@@ -22,6 +22,7 @@ from fsl.features.pictures import conform, network_input
 from fsl.samplers.drawn import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.weights.checkpoints import load_backbone, save_backbone
+from fsl.weights.pretrained import Look
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
 from runs.plan import plan
@@ -353,7 +354,7 @@ def test_resize_and_centre_crop_of_torchvision(size, share):
     images = torch.rand(3, 3, size, size) * 255
     resized = v2.functional.resize(images, [int(size / share)] * 2, antialias=True)
     want = v2.functional.center_crop(resized, [size, size])
-    found = network_input(images, (0, 0, 0), (1, 1, 1), size, crop_pct=share)
+    found = network_input(images, Look(3, size, (0, 0, 0), (1, 1, 1), crop=share))
     torch.testing.assert_close(found, want / 255, rtol=0, atol=1e-5)
 
 

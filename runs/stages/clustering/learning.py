@@ -21,11 +21,11 @@ from clustering.deep.networks import features, predictions
 from clustering.deep.settings import DeepTraining, checked_prior
 from clustering.evaluation.protocol import schedule, scores
 from clustering.files.tensors import write_tensors
+from clustering.foundation.devices import resolve_device
 from clustering.foundation.errors import InputError, setting
 from clustering.foundation.progress import quiet
 from clustering.foundation.streams import stream
 from fsl.features.bank import FeatureBank
-from fsl.machine import resolve_device
 from runs.config.cluster import ClusterConfig
 from runs.record.tracked_run import TrackedRun
 from runs.stages.clustering.deep_network import DeepNetwork, check_fits, inputs_of

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from sklearn.utils.validation import has_fit_parameter
 
+from clustering.foundation.devices import resolve_device
 from clustering.foundation.progress import Progress
 from clustering.graphs.neighbours import NeighbourGraph, neighbours
 from clustering.lengths import unit_rows
 from clustering.number_of_clusters import NumberOfClusters, number_of_clusters
-from fsl.machine import resolve_device
 
 
 class SharedGraphs:
