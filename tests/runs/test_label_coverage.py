@@ -5,7 +5,6 @@ import pytest
 
 from fsl.extra.smoothed_ridge import SmoothedRidge
 from runs.labelling.labeller import OPEN, Labeller, Snapshot
-from runs.labelling.views import estimate
 
 LETTERS = ("a", "b", "c", "d", "e")
 
@@ -22,22 +21,22 @@ def session_corrections(seed, *, size=400, batch=40, batches=7, corrected=12, co
     for number in range(batches + 1):
         by_hand = (given >= 0) & ~audit & ~selected & counted
         wanted = batch if number < batches else 0
-        snapshot = Snapshot(number, range(size), LETTERS, given.copy(), audit.copy(), by_hand, wanted)
-        predicted, shown = labeller.step(snapshot)
+        snapshot = Snapshot(number, LETTERS, given.copy(), audit.copy(), by_hand, wanted)
+        predicted, known, shown = labeller.step(snapshot)
         audit[shown.taken] = False
         selected[shown.taken] = True
         audit[shown.joined] = True
         audit[shown.drawn] = True
-        selected[[row for row in shown.batch if row not in shown.drawn]] = True
+        selected[[row for row in shown.items if row not in shown.drawn]] = True
         right = None if predicted is None else predicted.probabilities.argmax(axis=1) == truth
         if wanted:
-            given[shown.batch] = truth[shown.batch]
+            given[shown.items] = truth[shown.items]
             if number >= 3:
                 wrong = random.permutation(np.flatnonzero((given == OPEN) & ~right))[:corrected]
                 given[wrong] = truth[wrong]
     rest = (given == OPEN) | audit
-    assert rest.sum() == shown.population
-    return float(right[rest].mean()), estimate(shown)
+    assert rest.sum() == known.population
+    return float(right[rest].mean()), known
 
 
 def covered(number, **options):
