@@ -14,12 +14,14 @@ from PIL import Image
 from clustering.files.pictures import open_picture
 from clustering.files.regular import read_bytes
 from clustering.files.tensors import read_tensors, write_tensors
+from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import quiet
 from clustering.lengths import unit_rows
 from fsl.features.prompts import texts_of
 from fsl.picture_folders import digests
 from runs.cache import Store, key
+from runs.own_data.page import data_url
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 KIND = "features"
 FORMAT = "transduce picture features 1"
 FILE = "features.safetensors"
+SIDE = 128  # longer side of a thumbnail on a page in pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +137,23 @@ def thumbnail(file: str, size: int) -> bytes:
     stream = io.BytesIO()
     picture.save(stream, "JPEG", quality=85)
     return stream.getvalue()
+
+
+def thumbnail_urls(files: Sequence[str], progress: "Progress" = quiet) -> dict[str, str]:
+    """A thumbnail of each file as a data URL; empty if the file has changed since it was read, and is no picture."""
+    urls = dict[str, str]()
+    with progress.track("making thumbnails", len(files)) as advance:
+        for file, url in on_each_core(_thumbnail_url, files):
+            urls[file] = url
+            advance()
+    return urls
+
+
+def _thumbnail_url(file: str) -> str:
+    try:
+        return data_url(thumbnail(file, SIDE))
+    except InputError:
+        return ""
 
 
 def _cached(store: Store, same: str, progress: "Progress") -> "Tensor | None":

@@ -41,9 +41,10 @@ function element(tag, properties = {}, ...children) {
 // Draws a part of the page again if what it shows has changed, so that the focus in it is kept.
 function draw(id, value, make) {
   const text = JSON.stringify(value);
-  if (drawn[id] === text) return;
+  if (drawn[id] === text) return false;
   drawn[id] = text;
   $(id).replaceChildren(...make());
+  return true;
 }
 
 function know(item) {
@@ -289,9 +290,8 @@ function renderItems() {
   const ids = view === "one" ? lists.one.filter((id) => id === current.one) : lists.grid;
   const shown = ids.map((id) => [items.get(id), unsaved.get(id), unmarked.has(id), id === current[view]]);
   const had = $("items").contains(document.activeElement) || document.activeElement === document.body;
-  draw("items", [view, shown, trouble], () => ids.map(itemNode));
   $("items").className = view;
-  if (had && !$("items").contains(document.activeElement)) focusCurrent();
+  if (draw("items", [view, shown, trouble], () => ids.map(itemNode)) && had) focusCurrent();
 }
 
 function renderWords() {
