@@ -1,7 +1,7 @@
 """The page about classified pictures: thumbnails by predicted class, the least certain first."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def write_classified(result: Classified, store: "Store", command: str, progress:
 
 
 def _introduction(result: Classified) -> list[str]:
-    count, classes = len(result.names), len(result.classes)
+    count, classes = len(result.rows), len(result.classes)
     shots = "a few labelled pictures"
     evidence = f"{shots} of each"
     if result.classifier.text_ is not None:
@@ -79,25 +79,24 @@ def _introduction(result: Classified) -> list[str]:
 
 
 def _sections(result: Classified, progress: Progress) -> list[Section]:
-    files, labels = result.query.files, np.array(result.labels)
-    order = np.argsort(result.confidence, kind="stable")
-    first = {name: order[labels[order] == name][: max(1, SHOWN // len(result.classes))] for name in result.classes}
-    urls = thumbnail_urls([files[row] for rows in first.values() for row in rows], progress)
+    files, rows = result.query.files, result.rows.sort_values("confidence", kind="stable")
+    first = rows.groupby("class").head(max(1, SHOWN // len(result.classes)))
+    urls = thumbnail_urls([files[row] for row in first.index], progress)
     sections = [Section("The classes", tables=[of_frame(result.class_counts())])]
-    for name, rows in first.items():
-        count = int((labels == name).sum())
-        more = [f"{count - len(rows):,} more with higher confidence are not shown."] if count > len(rows) else []
-        gallery = [_shown(result, row, urls[files[row]]) for row in rows]
+    for name in result.classes:
+        shown, count = first[first["class"] == name], int((rows["class"] == name).sum())
+        more = [f"{count - len(shown):,} more with higher confidence are not shown."] if count > len(shown) else []
+        gallery = [_shown(result, row, urls[files[row]]) for row in shown.index]
         sections.append(Section(f"{name}: {_pictures(count)}", more, gallery=gallery))
     return sections + ([Section("Not read", items=[*map(Item, result.broken)])] if result.broken else [])
 
 
-def _shown(result: Classified, row: int, url: str) -> Shown:
-    chances, truth = result.probabilities[row], result.truth
+def _shown(result: Classified, row: Any, url: str) -> Shown:
+    chances, about = result.probabilities[row], result.rows.loc[row]
     first, second = np.argsort(-chances, kind="stable")[:2]  # ties go to the lowest class, as in predictions
-    meant = "" if truth is None or truth[row] == result.classes[first] else truth[row]
+    meant = about.get("truth", about["class"])
     then = f"{result.classes[second]} {_percent(float(chances[second]))}"
-    return Shown(url, result.names[row], _percent(float(chances[first])), then, meant)
+    return Shown(url, about["picture"], _percent(float(chances[first])), then, "" if meant == about["class"] else meant)
 
 
 def _percent(share: float) -> str:

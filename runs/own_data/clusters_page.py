@@ -118,8 +118,8 @@ def write_picture_clusters(result: Clustered, store: Store, command: str) -> Wri
     top = Path(config.dataset.options["root"]).expanduser()
     labels, confidence = _chosen(result)
     clusters = named_clusters(labels, known_labels(config, data))
-    named = [as_utf8(str(cluster)) for cluster in clusters.tolist()]
-    frame = pd.DataFrame(dict(zip(OF_PICTURES, ([*map(as_utf8, data.names)], named, confidence), strict=True)))
+    columns = data.names, clusters.astype(str), confidence
+    frame = pd.DataFrame(dict(zip(OF_PICTURES, columns, strict=True)), dtype=object).astype({OF_PICTURES[2]: float})
     typical = {one.cluster: one.typical for one in profiles(data.values, labels, typical=PICTURED)}
     urls = thumbnail_urls([str(top / data.names[row]) for rows in typical.values() for row in rows])
     sections = []

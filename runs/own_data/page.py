@@ -240,10 +240,10 @@ def csv_of(frame: pd.DataFrame, digits: int = 6) -> str:
     for place, name in enumerate(frame.columns):
         if not pd.api.types.is_numeric_dtype(frame[name]):
             shown[name] = [
-                as_text(cell, "./" if not place else "'") if isinstance(cell, str) else "" for cell in frame[name]
+                as_utf8(as_text(cell, "'" if place else "./")) if isinstance(cell, str) else "" for cell in frame[name]
             ]
     shown.columns = pd.Index([as_text(str(name)) for name in frame.columns])
-    return as_utf8(shown.to_csv(index=False, float_format=f"%.{digits}f", lineterminator="\n"))
+    return str(shown.to_csv(index=False, float_format=f"%.{digits}f", lineterminator="\n"))
 
 
 def number(value: float) -> str:
