@@ -26,7 +26,7 @@ from runs.cache import Store, key, revisions
 from runs.config.base import content
 from runs.config.groups import Choice
 from runs.config.source import freeze
-from runs.own_data.own_config import ClassifyConfig
+from runs.own_data.own_config import DEFAULT_NETWORK, ClassifyConfig
 from runs.own_data.page import as_utf8, check_rows, csv_of
 from runs.own_data.pictures import Pictures, encode, encode_names
 from runs.stages.lineage import short
@@ -248,8 +248,8 @@ def _fitted(
                 f"support: the folder {other[0]!r} is not among the class names: "
                 f"{unknown('class', other[0], names)} Rename the folder, or add the name to classes="
             )
-    if remark := config.remark():
-        progress.note(remark)
+    if config.backbone is None:
+        progress.note(DEFAULT_NETWORK)
     classifier = FewShotClassifier(strategy, prompts=config.templates(), device=config.device, **config.network)
     encoder = classifier.encoder()
     evidence: dict[str, Any] = {}

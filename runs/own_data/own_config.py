@@ -94,10 +94,6 @@ class OwnConfig(RunConfig):
         """The name of the network and its weights, as arguments; by default the network that comes as a package."""
         return {"backbone": self.backbone or PACKAGED, "weights": self.pretrained}
 
-    def remark(self) -> str:
-        """Return a message if the default network is used; empty otherwise."""
-        return DEFAULT_NETWORK if self.backbone is None else ""
-
 
 def name_problem(name: str) -> str:
     """Return what is wrong with the name of a class; empty if nothing is."""

@@ -11,6 +11,7 @@ let state = null; // as the server sent it last
 let view = "one";
 let trouble = ""; // why the server cannot be asked
 let working = 0; // questions for which the pile is being labelled anew
+let groups = 0; // of answers that were given together
 let shownAt = -Infinity;
 let shownClass = null, total = 0, newest = 0; // of the grid: class, number of its items, and of the last question
 let keysAct = localStorage.getItem("keys") !== "off"; // whether keys of a single character act
@@ -57,15 +58,11 @@ function inWords({ action, state: kept, label }) {
   return wanted === "labelled" ? label : wanted === "none" ? "none of these" : wanted;
 }
 
-function remembered(key, value) {
-  if (sessionStorage.getItem(key) === null) sessionStorage.setItem(key, value);
-  return sessionStorage.getItem(key);
-}
-
 const given = new URL(location.href).searchParams.get("token");
 if (given) sessionStorage.setItem("token", given);
 const token = sessionStorage.getItem("token") ?? "";
-const client = remembered("client", `${Date.now()}-${Math.random()}`);
+const client = sessionStorage.getItem("client") ?? `${Date.now()}-${Math.random()}`;
+sessionStorage.setItem("client", client);
 
 // ---- Questions to the server ----
 
@@ -116,7 +113,7 @@ function retry() {
     await send();
     const isFirst = state === null;
     apply(await ask("api/state"));
-    if (isFirst) labelAnew(() => ask("api/step", {}).then(({ state: next }) => apply(next)));
+    if (isFirst) step();
   });
 }
 
@@ -130,10 +127,10 @@ async function labelAnew(act) {
   render();
 }
 
+const step = () => labelAnew(async () => apply((await ask("api/step", {})).state));
+
 function nextBatch() {
-  if (state?.stale && !working && !unsaved.size && !lists.one.some(isOpen)) {
-    labelAnew(async () => apply((await ask("api/step", {})).state));
-  }
+  if (state?.stale && !working && !unsaved.size && !lists.one.some(isOpen)) step();
 }
 
 function keep() {
@@ -145,7 +142,7 @@ window.addEventListener("beforeunload", (event) => unsaved.size && event.prevent
 
 // `given` has id, action and label of answers that are given, and undone, together.
 function answer(given) {
-  const group = performance.timeOrigin + performance.now();
+  const group = `${performance.timeOrigin} ${(groups += 1)}`;
   for (const one of given) {
     unsaved.delete(one.id); // so that the newest answer is the last
     unsaved.set(one.id, { ...one, version: items.get(one.id).version, group });
