@@ -182,6 +182,7 @@ async function send() {
     const one = first.action === "clear" ? "Cleared" : `Saved as ${inWords(first)}`;
     const words = sent.length > 1 ? `Saved ${plural(saved, "answer")}` : one;
     if (saved) say(`${words}, ${count(state.labelled)} of ${count(state.total)}.`);
+    render();
   }
 }
 
