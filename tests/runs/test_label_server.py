@@ -57,10 +57,8 @@ def test_state_and_answers(client, session):
     assert reply.json()["conflicts"] == []
     assert reply.json()["state"]["labelled"] == 1
     undone = client.post("/api/undo", json={"client": "a"}).json()
-    assert ([(one["id"], one["state"]) for one in undone["items"]], undone["state"]["labelled"]) == (
-        [(item, "open")],
-        0,
-    )
+    assert [(one["id"], one["state"]) for one in undone["items"]] == [(item, "open")]
+    assert undone["state"]["labelled"] == 0
     assert client.post("/api/undo", json={"client": "a"}).json()["items"] == []
 
 
@@ -101,7 +99,7 @@ def test_the_page_finds_its_files(client):
     assert "innerHTML" not in client.get("/static/label.js").text
 
 
-def test_pictures_are_thumbnails_of_the_pile_alone(client):
+def test_pictures_are_thumbnails_of_the_pile_alone(client, session):
     reply = client.get("/api/picture/id-0", params={"size": 60})
     assert reply.headers["content-type"] == "image/jpeg"
     assert Image.open(io.BytesIO(reply.content)).size == (40, 60)
@@ -110,16 +108,11 @@ def test_pictures_are_thumbnails_of_the_pile_alone(client):
     for path in ("../session.py", "%2e%2e%2fserver.py", "..%2fserver.py", "x.html"):
         assert client.get(f"/static/{path}").status_code in (403, 404), path
     assert client.get("/api/picture/id-0", params={"size": 10**6}).status_code == 422
-
-
-def test_a_picture_that_is_gone(client, session):
     gone = session.pile.pictures[0]
     os.unlink(gone)
     reply = client.get("/api/picture/id-0", params={"size": 77})
-    assert (reply.status_code, reply.json()["error"]) == (
-        400,
-        f"{gone}: cannot be read (No such file or directory); restore it",
-    )
+    assert reply.status_code == 400
+    assert reply.json()["error"] == f"{gone}: cannot be read (No such file or directory); restore it"
 
 
 def test_downloads(client):
@@ -130,8 +123,7 @@ def test_downloads(client):
     assert client.get("/api/export", params={"format": "exe"}).status_code == 422
     for item, name in (("id-0", "cat"), ("id-1", "dog")):
         answer(client, item, label=name)
-    predictions = client.get("/api/export").text  # of the newest answers, also within a batch
-    assert predictions.startswith("id,state,label,predicted,probability,p(cat),p(dog)")
+    assert ",p(cat),p(dog)" in client.get("/api/export").text  # of the newest answers, also within a batch
 
 
 @pytest.mark.parametrize("token", ["", "x", "T" * 43, "t" * 42, "é" * 43])
@@ -152,21 +144,10 @@ def test_the_token_in_the_address_opens_the_page_but_answers_nothing(client):
     assert status("POST", "/api/undo", json={"client": "a"}) == 403
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Host": "evil.example:8765"},
-        {"Host": "127.0.0.1.evil.example:8765"},
-        {"Host": "[::1"},
-        {"Host": ""},
-        {"Origin": "http://evil.example", "X-Label-Token": ""},
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site"},
-    ],
-)
-def test_requests_of_other_pages_are_refused(client, session, headers):
-    assert client.get("/api/state", headers=headers).status_code in (400, 403)
-    assert answer(client, "id-0", **headers).status_code in (400, 403)
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_requests_of_other_pages_are_refused(client, session, site):
+    assert client.get("/api/state", headers={"Sec-Fetch-Site": site}).status_code == 403
+    assert answer(client, "id-0", **{"Sec-Fetch-Site": site}).status_code == 403
     assert session.number == 0
 
 
@@ -228,8 +209,8 @@ def test_the_secret_is_kept_in_a_file_of_its_owner(tmp_path):
 @pytest.mark.parametrize(
     ("host", "known", "others"),
     [
-        ("127.0.0.1", ["localhost:8765", "127.0.0.1:8765", "[::1]:8765"], ["evil.example:8765"]),
-        ("192.168.1.5", ["192.168.1.5:8765", "localhost:8765"], ["evil.example:8765", "192.168.1.6:8765"]),
+        ("127.0.0.1", ["localhost:8765", "127.0.0.1:8765", "[::1]:8765"], ["evil.example:8765", "[::1", ""]),
+        ("192.168.1.5", ["192.168.1.5:8765", "localhost:8765"], ["192.168.1.5.evil.example:8765", "192.168.1.6"]),
         ("0.0.0.0", ["192.168.1.6:8765", "[::1]:8765"], []),
     ],
 )
