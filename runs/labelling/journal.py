@@ -106,7 +106,7 @@ class Batch(Line):
 
     kind: Literal["batch"] = "batch"
     accuracy: Accuracy | None = None
-    items: list[str]
+    items: list[str] = []
     drawn: list[str] = []
     taken: list[str] = []
     joined: list[str] = []

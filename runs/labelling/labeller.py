@@ -1,7 +1,7 @@
 """Predictions for the whole pile from the labels given so far, their estimated accuracy, and what to label next."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +15,7 @@ from fsl.labelling.audit import audit_order, estimated_accuracy
 from fsl.labelling.selection import Selection, next_to_label
 from fsl.transductive_classifier import TransductiveClassifier
 from runs.cache import Store
-from runs.labelling.journal import Accuracy
+from runs.labelling.journal import Accuracy, Batch
 from runs.labelling.label_config import PileConfig
 from runs.labelling.pile import Pile
 
@@ -53,6 +53,7 @@ class Snapshot(NamedTuple):
 
     Attributes:
         number: number of answers so far.
+        ids: N items.
         classes: K class names.
         given: (N,) index of each label; `OPEN`, `NONE` or `SKIPPED` for items without one.
         audit: (N,) whether an item is of the audit, so that its label is not used to fit.
@@ -61,6 +62,7 @@ class Snapshot(NamedTuple):
     """
 
     number: int
+    ids: Sequence[str]
     classes: tuple[str, ...]
     given: NDArray[np.int64]
     audit: NDArray[np.bool_]
@@ -72,14 +74,9 @@ class Snapshot(NamedTuple):
         """(N,) whether the class of an item is known, or that it has none."""
         return np.isin(self.given, (OPEN, SKIPPED), invert=True)
 
-
-class NextRows(NamedTuple):
-    """Rows of a batch, and the changes of the audit, as in `runs.labelling.journal.Batch`."""
-
-    items: list[int]
-    drawn: list[int]
-    taken: list[int]
-    joined: list[int]
+    def named(self, rows: Iterable[int]) -> list[str]:
+        """The items of rows."""
+        return [self.ids[row] for row in rows]
 
 
 class Labeller:
@@ -162,7 +159,7 @@ class Labeller:
         chosen = next_to_label(self._classifier, n, method=self.selection, exclude=excluded, random_state=seed)
         return [int(row) for row in chosen]
 
-    def step(self, now: Snapshot) -> tuple[Predicted | None, Accuracy | None, NextRows]:
+    def step(self, now: Snapshot) -> tuple[Predicted | None, Batch]:
         """Label the pile anew, compare the audit with it, and choose the next batch.
 
         The answers of the audit are not used to fit, so that the predictions can be compared with all of them. The
@@ -170,7 +167,7 @@ class Labeller:
         them (see `fsl.labelling.audit`).
 
         Returns:
-            Predictions, None without evidence for two classes; their accuracy, None without an audit; the next batch.
+            Predictions, None without evidence for two classes; and the next batch, with their accuracy.
         """
         given, answered, by_hand = now.given, now.answered, now.by_hand.copy()
         fitted = np.where((given >= 0) & ~now.audit, given, OPEN)
@@ -184,7 +181,7 @@ class Labeller:
         free = given == OPEN
         wanted = min(now.batch, int(free.sum()))
         if not wanted:
-            return predicted, accuracy, NextRows([], [], [], [])
+            return predicted, Batch(accuracy=accuracy)
         if by_hand.any():  # the selection must not know what was answered by hand
             self.predict(now.classes, np.where(by_hand, OPEN, fitted))
         number = 0 if predicted is None else max(1, round(AUDITED * wanted)) if wanted > 1 else 0
@@ -200,12 +197,18 @@ class Labeller:
         drawn, joined = [row for row in reached if free[row]], [row for row in reached if not free[row]]
         batch += drawn
         places = self._random(now.number).permutation(len(batch))  # hides the audit
-        return predicted, accuracy, NextRows([batch[place] for place in places], drawn, taken, joined)
+        return predicted, Batch(
+            accuracy=accuracy,
+            items=now.named(batch[place] for place in places),
+            drawn=now.named(drawn),
+            taken=now.named(taken),
+            joined=now.named(joined),
+        )
 
-    def random_batch(self, now: Snapshot) -> NextRows:
+    def random_batch(self, now: Snapshot) -> Batch:
         """A random batch, where `step` fails."""
-        rows = self._random(now.number).permutation(np.flatnonzero(now.given == OPEN))[: now.batch]
-        return NextRows(rows.tolist(), [], [], [])
+        rows = self._random(now.number).permutation(np.flatnonzero(now.given == OPEN))
+        return Batch(items=now.named(rows[: now.batch]))
 
     def _random(self, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, number])

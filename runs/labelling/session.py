@@ -100,18 +100,17 @@ class Session:
                 if not self.stale:
                     return
                 snapshot = self.snapshot(ask=ask)
-            problem, predicted, accuracy = None, self.predicted, None
+            problem, predicted = None, self.predicted
             try:
-                predicted, accuracy, rows = self.labeller.step(snapshot)
+                predicted, batch = self.labeller.step(snapshot)
             except Exception as error:  # a strategy may raise any error; the page shows it, and labelling goes on
                 problem = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-                rows = self.labeller.random_batch(snapshot)
+                batch = self.labeller.random_batch(snapshot)
             with self.lock:
-                items, drawn, taken, joined = ([self.pile.ids[row] for row in part] for part in rows)
                 # Some items may have been answered meanwhile.
-                items, drawn = ([item for item in part if self._is_open(item)] for part in (items, drawn))
-                if items or accuracy or taken or joined:
-                    self._write(Batch(accuracy=accuracy, items=items, drawn=drawn, taken=taken, joined=joined))
+                items, drawn = (list(filter(self._is_open, part)) for part in (batch.items, batch.drawn))
+                if batch.items or batch.accuracy:
+                    self._write(batch.model_copy(update={"items": items, "drawn": drawn}))
                 self.predicted, self.problem = predicted, problem
                 self._known = snapshot.number, len(snapshot.classes)
 
@@ -183,7 +182,7 @@ class Session:
                 for items in (self._audited, self._selected)
             )
             wanted = self.batch_size if ask and not any(map(self._is_open, self.batch)) else 0
-            now = Snapshot(self.number, tuple(self.classes), given, audit, audit, wanted)
+            now = Snapshot(self.number, self.pile.ids, tuple(self.classes), given, audit, audit, wanted)
             return now._replace(by_hand=now.answered & ~audit & ~selected)
 
     def _is_open(self, item: str) -> bool:

@@ -275,12 +275,12 @@ def test_answers_are_saved_while_the_pile_is_labelled(tmp_path):
     step = session.labeller.step
 
     def slow(snapshot):
-        predicted, audit, rows = step(snapshot)
-        taken.append(session.pile.ids[rows.items[0]])
+        predicted, batch = step(snapshot)
+        taken.append(batch.items[0])
         thread = threading.Thread(target=label, args=(session, taken[0]))
         thread.start()
         thread.join(60)
-        return predicted, audit, rows
+        return predicted, batch
 
     session.labeller.step = slow
     session.step()
