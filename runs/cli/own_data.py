@@ -67,7 +67,7 @@ def classify(settings: Settings = None, json: Json = False) -> int:
     if json:
         said.json({**result.facts(), **written.record()})
         return 0
-    counts, count = result.class_counts(), len(result.names)
+    counts, count = result.class_counts(), len(result.rows)
     rows = [dict(zip(map(str, counts.columns), map(str, cells), strict=True)) for cells in counts.to_numpy()]
     title = f"{count:,} picture{'' if count == 1 else 's'} in {len(result.classes)} classes"
     if result.accuracy is not None:

@@ -3,21 +3,41 @@
 import contextlib
 import os
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from clustering.files.regular import open_regular
+from clustering.files.regular import read_bytes
 from clustering.foundation.errors import InputError
 from runs.storage.disk import is_full
 from runs.storage.locks import Say, silent
 
-FORMAT = "transduce labels 2"
-Action = Literal["label", "none", "skip", "clear"]
-STATES: dict[Action, str] = {"label": "labelled", "none": "none", "skip": "skipped", "clear": "open"}
-"""The state after each action: `none` if the item belongs to no class, `skipped` if it is to be shown no more."""
+FORMAT = "transduce labels 3"
+
+
+class Given(BaseModel):
+    """The answer of a client to an item.
+
+    Attributes:
+        id: the item.
+        version: the version of the item that the client saw: the number of answers to it so far.
+        action: label, none (it belongs to no class), skip (it is to be shown no more) or clear.
+        label: the class, for the action label.
+    """
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    id: str = Field(max_length=200)
+    version: int = Field(ge=0)
+    action: Literal["label", "none", "skip", "clear"]
+    label: str | None = None
+
+    @model_validator(mode="after")
+    def _label_of_action(self) -> Self:
+        if (self.action == "label") != (self.label is not None):
+            raise ValueError(f"the action {self.action!r} with the label {self.label!r}")
+        return self
 
 
 class Line(BaseModel):
@@ -42,64 +62,59 @@ class NewClass(Line):
     name: str
 
 
-class Answer(Line):
-    """An answer, or one that takes back the last answer of the same client to the item.
+class Answers(Line):
+    """Answers that a client gave at once."""
+
+    kind: Literal["answers"] = "answers"
+    client: str
+    answers: list[Given]
+
+
+class Undo(Line):
+    """A client took back its last answers that nobody had changed."""
+
+    kind: Literal["undo"] = "undo"
+    client: str
+
+
+class Accuracy(BaseModel):
+    """Estimated accuracy of the predictions of the items that were not used to fit.
 
     Attributes:
-        number: number of the answer, from 1.
-        id: the item.
-        action, label: the answer; for `undo`, what is in force again.
-        client: who gave it.
+        accuracy, low, high: estimate and limits of its interval, in [0, 1].
+        audited: number of answers that the predictions were compared with.
+        population: number of items that were not used to fit.
     """
 
-    kind: Literal["answer"] = "answer"
-    number: int
-    id: str
-    action: Action
-    label: str | None
-    client: str
-    undo: bool = False
-
-    @property
-    def state(self) -> str:
-        """The state of the item, a value of `STATES`."""
-        return STATES[self.action]
+    accuracy: float
+    low: float
+    high: float
+    audited: int
+    population: int
 
 
-class Shown(Line):
-    """The audit after predictions, and the next batch.
+class Batch(Line):
+    """The next items to label, after predictions.
 
     Attributes:
-        labels: number of labels used to fit; 0 with the other numbers if there were no predictions.
-        right, audited: right predictions in the audit, and its size.
-        population: number of items that are not used to fit.
-        by_hand: number of items answered by hand that are used to fit, or belong to no class.
-        by_hand_right: those of them that are predicted rightly without their own label.
+        accuracy: that of the predictions; None without an audit.
+        items: the items; empty if the present ones are not all answered.
+        drawn: those of them that are of the audit.
         taken: items of the audit, or answered by hand, that are used to fit from now on.
         joined: items answered by hand that are of the audit from now on.
-        batch: the next items to label; those in `drawn` are of the audit.
     """
 
-    kind: Literal["shown"] = "shown"
-    labels: NonNegativeInt = 0
-    right: NonNegativeInt = 0
-    audited: NonNegativeInt = 0
-    population: int
-    by_hand: NonNegativeInt = 0
-    by_hand_right: NonNegativeInt = 0
+    kind: Literal["batch"] = "batch"
+    accuracy: Accuracy | None = None
+    items: list[str] = []
+    drawn: list[str] = []
     taken: list[str] = []
     joined: list[str] = []
-    batch: list[str] = []
-    drawn: list[str] = []
-
-    @model_validator(mode="after")
-    def _counts(self) -> Self:
-        if not (self.right <= self.audited <= self.population and self.by_hand_right <= self.by_hand):
-            raise ValueError("the counts of the audit contradict each other")
-        return self
 
 
-_LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Begin | NewClass | Answer | Shown, Field(discriminator="kind")])
+_LINE: TypeAdapter[Line] = TypeAdapter(
+    Annotated[Begin | NewClass | Answers | Undo | Batch, Field(discriminator="kind")]
+)
 
 
 class NotSaved(InputError):
@@ -121,28 +136,24 @@ class Journal:
     """
 
     def __init__(self, path: Path, say: Say = silent) -> None:
-        self.path, whole = path, b""
-        if os.path.lexists(path):
-            with open_regular(path) as file:
-                whole = file.read()
+        self.path, whole = path, read_bytes(path) if os.path.lexists(path) else b""
         self.lines = _parsed(path, whole)
         self._size = whole.rfind(b"\n") + 1
         self._handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         if self._size < len(whole):
             say(f"{path}: its last line was incomplete, because the program was ended while it wrote; removed")
-            os.ftruncate(self._handle, self._size)
         if not self.lines:
-            self.append([Begin()])
+            self.append(Begin())
 
-    def append(self, lines: Sequence[Line]) -> None:
-        """Write lines, all or none of them, and wait until they are on the disk.
+    def append(self, line: Line) -> None:
+        """Write a line, and wait until it is on the disk.
 
         Raises:
-            NotSaved: the disk is full or not writable; no line is written.
+            NotSaved: the disk is full or not writable; nothing is written.
         """
-        data = b"".join(line.model_dump_json().encode() + b"\n" for line in lines)
+        data = line.model_dump_json().encode() + b"\n"
         try:
-            os.ftruncate(self._handle, self._size)  # removes what an earlier failed call could not
+            os.ftruncate(self._handle, self._size)  # removes an incomplete line
             os.lseek(self._handle, self._size, os.SEEK_SET)
             left = memoryview(data)
             while left:
@@ -164,25 +175,21 @@ class Journal:
 
 def _parsed(path: Path, whole: bytes) -> list[Line]:
     """The complete lines, checked."""
-    lines, classes, answers = list[Line](), set[str | None](), 0
+    lines, classes = list[Line](), set[str | None]({None})
     for text in whole.split(b"\n")[:-1]:
-        problem, line = "is not a line of a journal of labels", None
+        line = None
         with contextlib.suppress(ValidationError):
             line = _LINE.validate_json(text)
         if isinstance(line, Begin) and line.format != FORMAT:
             raise InputError(f"{path}: has the format {line.format!r}; use the version that wrote it")
         if isinstance(line, NewClass):
             classes.add(line.name)
-        if isinstance(line, Answer):
-            answers += 1
-            if (line.action == "label") != (line.label in classes):
-                problem, line = f"has the label {line.label!r} for the action {line.action!r}", None
-            elif line.number != answers:
-                problem, line = f"is answer {line.number}, where answer {answers} is expected", None
-        if line is None or (isinstance(line, Begin) == bool(lines)):
+        unknown = isinstance(line, Answers) and any(one.label not in classes for one in line.answers)
+        if line is None or unknown or isinstance(line, Begin) == bool(lines):
             raise InputError(
-                f"{path}: line {len(lines) + 1} {problem}; the file is damaged. Restore it from a copy, or, to "
-                "continue without this and all later lines, remove them"
+                f"{path}: line {len(lines) + 1} is not a line of a journal of labels, or labels as an unknown class; "
+                "the file is damaged. Restore it from a copy, or, to continue without this and all later lines, "
+                "remove them"
             )
         lines.append(line)
     return lines

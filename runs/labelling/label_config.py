@@ -19,7 +19,6 @@ class PileConfig(OwnConfig):
     """A pile of pictures or rows, and the strategy that labels it."""
 
     defaults: ClassVar[Mapping[str, str]] = {"strategy": "smoothed_ridge"}
-    contents = (*OwnConfig.contents, "pile", "text_features")
 
     pile: str | None = key(None, "folder of pictures, table, or file of features")
     features: tuple[str, ...] | None = key(
@@ -63,18 +62,15 @@ class PileConfig(OwnConfig):
             raise InputError(f"{self.pile}: no such file or folder; give a folder of pictures, a table or features")
         if not self.is_folder and self.place.suffix.lower() not in (*TABLES, *ARRAYS):
             raise InputError(f"{self.pile}: must be a folder, or end in {', '.join((*TABLES, *ARRAYS))}; convert it")
-        for name, applies, what in (
+        self.check_applies(
             ("features", not self.is_folder, "a table or a file of features"),
             ("show", self.is_table, f"a table ({', '.join(TABLES)})"),
             ("text_features", self.classes is not None, "class names; add --classes a,b,c"),
             ("text_column", self.text_features is not None, "text_features"),
             ("backbone", self.is_folder or self.embeds_names, "a folder of pictures, and this pile has features"),
             ("pretrained", self.backbone is not None, "a network; add --backbone NAME"),
-        ):
-            if getattr(self, name) is not None and not applies:
-                raise InputError(f"{name}= applies to {what}, or omit it")
-        if self.text_features is not None and not Path(self.text_features).expanduser().is_file():
-            raise InputError(f"text_features: {self.text_features}: no such file; correct the path")
+        )
+        self.check_file("text_features", "correct the path")
         if self.is_folder:
             self.check_network()
         self.class_names()
@@ -106,5 +102,4 @@ class NextConfig(PileConfig):
 
     def check_places(self) -> None:
         super().check_places()
-        if self.labels is not None and not Path(self.labels).expanduser().is_file():
-            raise InputError(f"labels: {self.labels}: no such file; give a CSV file, or omit it")
+        self.check_file("labels", "give a CSV file, or omit it")

@@ -1,36 +1,43 @@
 """Predictions for the whole pile from the labels given so far, their estimated accuracy, and what to label next."""
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.foundation.errors import InputError
 from fsl.episodes import Strategy
-from fsl.labelling.audit import audit_order
+from fsl.labelling.audit import audit_order, estimated_accuracy
 from fsl.labelling.selection import Selection, next_to_label
 from fsl.transductive_classifier import TransductiveClassifier
-from runs.labelling.journal import Shown
+from runs.cache import Store
+from runs.labelling.journal import Accuracy, Batch
+from runs.labelling.label_config import PileConfig
+from runs.labelling.pile import Pile
+
+if TYPE_CHECKING:
+    from clustering.foundation.progress import Progress
 
 OPEN, NONE, SKIPPED = -1, -2, -3
 """Places of items without a label: without answer, of no class, or skipped."""
 AUDITED = 0.1  # share of a batch that is drawn at random, for the estimated accuracy
-TextOf = Callable[[Sequence[str]], "NDArray[np.floating] | str"]
-"""Function that returns the features of class names, or a message that says why there are none."""
+TextOf = Callable[[Sequence[str]], "NDArray[np.floating]"]
+"""Function that returns the features of class names, or raises an InputError that says why there are none."""
 
 
 class Predicted(NamedTuple):
     """Predictions for N items.
 
     Attributes:
-        number: number of answers they are based on.
         classes: K class names.
         probabilities: (N, K) float32; 0 for a class without evidence.
         left_out: (N, K) float32, of labelled items, computed without their label; 0 for the others.
     """
 
-    number: int
     classes: tuple[str, ...]
     probabilities: NDArray[np.float32]
     left_out: NDArray[np.float32]
@@ -67,8 +74,8 @@ class Snapshot(NamedTuple):
         """(N,) whether the class of an item is known, or that it has none."""
         return np.isin(self.given, (OPEN, SKIPPED), invert=True)
 
-    def named(self, rows: Sequence[int]) -> list[str]:
-        """The ids of rows."""
+    def named(self, rows: Iterable[int]) -> list[str]:
+        """The items of rows."""
         return [self.ids[row] for row in rows]
 
 
@@ -104,26 +111,27 @@ class Labeller:
         self.order = audit_order(len(features), seed)
         self._classifier = TransductiveClassifier(strategy)
 
-    def predict(self, classes: Sequence[str], y: NDArray[np.int64], number: int) -> Predicted | None:
+    def predict(self, classes: Sequence[str], y: NDArray[np.int64]) -> Predicted | None:
         """Label all items.
 
         Args:
             classes: K class names.
             y: (N,) index of each given label, `OPEN` for the others.
-            number: number of answers.
 
         Returns:
             The predictions; None if there is evidence for fewer than two classes.
         """
-        known = y != OPEN
-        text = self.text_of(classes) if self.text_of is not None and len(classes) > 1 else None
-        self.hint = text if isinstance(text, str) else None
         # Names that are sorted as the classes are given, and differ from the mark of an unknown label.
-        names = np.array([f"{place:06d}" for place in range(len(classes))])
+        known, names = y != OPEN, np.array([f"{place:06d}" for place in range(len(classes))])
         evidence: dict[str, Any] = {}
-        if text is not None and self.hint is None:
-            evidence = {"class_names": names.tolist(), "text": text, "logit_scale": self.logit_scale}
-        elif not known.any():
+        self.hint = None
+        if self.text_of is not None and len(classes) > 1:
+            try:
+                text = self.text_of(classes)
+                evidence = {"class_names": names.tolist(), "text": text, "logit_scale": self.logit_scale}
+            except InputError as error:
+                self.hint = str(error)
+        if not evidence and not known.any():
             self._classifier.prepare(self.features)
             return None
         with warnings.catch_warnings():
@@ -136,7 +144,7 @@ class Labeller:
         probabilities[:, columns] = fitted.label_distributions_
         left_out = np.zeros_like(probabilities)
         left_out[np.ix_(fitted.labelled_, columns)] = fitted.left_out_distributions()
-        return Predicted(number, tuple(classes), probabilities, left_out)
+        return Predicted(tuple(classes), probabilities, left_out)
 
     def choose(self, candidates: NDArray[np.bool_], n: int, number: int) -> list[int]:
         """Choose up to n of the candidates to label next, after `predict`.
@@ -147,11 +155,11 @@ class Labeller:
             number: number of answers, which changes random choices.
         """
         excluded = np.flatnonzero(~candidates)
-        seed = int(np.random.default_rng([self.seed, number]).integers(2**31))
+        seed = int(self._random(number).integers(2**31))
         chosen = next_to_label(self._classifier, n, method=self.selection, exclude=excluded, random_state=seed)
         return [int(row) for row in chosen]
 
-    def step(self, snapshot: Snapshot) -> tuple[Predicted | None, Shown]:
+    def step(self, now: Snapshot) -> tuple[Predicted | None, Batch]:
         """Label the pile anew, compare the audit with it, and choose the next batch.
 
         The answers of the audit are not used to fit, so that the predictions can be compared with all of them. The
@@ -159,33 +167,28 @@ class Labeller:
         them (see `fsl.labelling.audit`).
 
         Returns:
-            The predictions, None without evidence for two classes; and the line of the journal.
+            Predictions, None without evidence for two classes; and the next batch, with their accuracy.
         """
-        given, answered, by_hand = snapshot.given, snapshot.answered, snapshot.by_hand.copy()
-        fitted = np.where((given >= 0) & ~snapshot.audit, given, OPEN)
-        predicted = self.predict(snapshot.classes, fitted, snapshot.number)
-        shown = Shown(population=len(given))
-        if predicted is not None:
-            asked, hand = np.flatnonzero(snapshot.audit & answered), np.flatnonzero(by_hand)
-            shown = Shown(
-                labels=int((fitted != OPEN).sum()),
-                right=int((predicted.probabilities[asked].argmax(axis=1) == given[asked]).sum()),
-                audited=len(asked),
-                population=len(given) - int((answered & ~snapshot.audit).sum()),
-                by_hand=len(hand),
-                by_hand_right=int((predicted.left_out[hand].argmax(axis=1) == given[hand]).sum()),
-            )
+        given, answered, by_hand = now.given, now.answered, now.by_hand.copy()
+        fitted = np.where((given >= 0) & ~now.audit, given, OPEN)
+        predicted, accuracy, asked = self.predict(now.classes, fitted), None, now.audit & answered
+        if predicted is not None and asked.any():
+            right = predicted.probabilities[asked].argmax(axis=1) == given[asked]
+            population = len(given) - int((answered & ~now.audit).sum())
+            hand = predicted.left_out[by_hand].argmax(axis=1) == given[by_hand]
+            found = asdict(estimated_accuracy(right, population, by_hand=hand))
+            accuracy = Accuracy(**found, audited=len(right), population=population)
         free = given == OPEN
-        wanted = min(snapshot.batch, int(free.sum()))
+        wanted = min(now.batch, int(free.sum()))
         if not wanted:
-            return predicted, shown
+            return predicted, Batch(accuracy=accuracy)
         if by_hand.any():  # the selection must not know what was answered by hand
-            self.predict(snapshot.classes, np.where(by_hand, OPEN, fitted), snapshot.number)
+            self.predict(now.classes, np.where(by_hand, OPEN, fitted))
         number = 0 if predicted is None else max(1, round(AUDITED * wanted)) if wanted > 1 else 0
-        candidates = free | (snapshot.audit & answered) | by_hand
+        candidates = free | asked | by_hand
         batch, taken = list[int](), list[int]()
         while len(batch) < wanted - number and candidates.any():
-            for row in self.choose(candidates, wanted - number - len(batch), snapshot.number):
+            for row in self.choose(candidates, wanted - number - len(batch), now.number):
                 candidates[row] = False
                 (batch if free[row] else taken).append(row)
         free[batch] = by_hand[taken] = False
@@ -193,11 +196,74 @@ class Labeller:
         reached = [int(row) for row in self.order if free[row] or by_hand[row]][:number]
         drawn, joined = [row for row in reached if free[row]], [row for row in reached if not free[row]]
         batch += drawn
-        places = np.random.default_rng([self.seed, snapshot.number]).permutation(len(batch))  # hides the audit
-        rows = {"batch": [batch[place] for place in places], "drawn": drawn, "taken": taken, "joined": joined}
-        return predicted, shown.model_copy(update={name: snapshot.named(own) for name, own in rows.items()})
+        places = self._random(now.number).permutation(len(batch))  # hides the audit
+        return predicted, Batch(
+            accuracy=accuracy,
+            items=now.named(batch[place] for place in places),
+            drawn=now.named(drawn),
+            taken=now.named(taken),
+            joined=now.named(joined),
+        )
 
-    def random_step(self, snapshot: Snapshot) -> Shown:
-        """The line of the journal with a random batch, where `step` fails."""
-        rows = np.random.default_rng([self.seed, snapshot.number]).permutation(np.flatnonzero(snapshot.given == OPEN))
-        return Shown(population=len(snapshot.given), batch=snapshot.named(rows[: snapshot.batch].tolist()))
+    def random_batch(self, now: Snapshot) -> Batch:
+        """A random batch, where `step` fails."""
+        rows = self._random(now.number).permutation(np.flatnonzero(now.given == OPEN))
+        return Batch(items=now.named(rows[: now.batch]))
+
+    def _random(self, number: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, number])
+
+
+def labeller_of(config: PileConfig, pile: Pile, store: Store, progress: "Progress") -> Labeller:
+    """The labeller of a pile, with the features of class names if they are given or the network computes them.
+
+    Raises:
+        InputError: the strategy cannot label this pile: it trains a network, or there are no class names for it.
+    """
+    strategy, name = config.strategy.build(), config.strategy.name
+    if getattr(strategy, "needs_images", False):
+        raise InputError(f"strategy={name} trains the network, and only features are used here; choose another one")
+    use, scale, encoder = getattr(strategy, "text", "none"), config.logit_scale, pile.encoder
+    text_of: TextOf | None = None
+    if use != "none" and config.text_features is not None:
+        text_of = _text_of_file(config, pile)
+    elif use != "none" and encoder is not None and encoder.embeds_names and config.classes is not None:
+        from fsl.features.prompts import PROMPTS
+        from runs.own_data.pictures import encode_names
+
+        def of_network(classes: Sequence[str]) -> NDArray[np.floating]:
+            return encode_names(classes, PROMPTS, encoder, store, progress).numpy()
+
+        text_of, scale = of_network, encoder.logit_scale if scale is None else scale
+
+    if use == "required" and text_of is None:
+        raise InputError(
+            f"strategy={name} requires class names: add --classes a,b,c, and --text-features FILE or --backbone "
+            "open_clip:NAME; or choose another strategy"
+        )
+    return Labeller(
+        pile.features, strategy, selection=config.selection, seed=config.seed, text_of=text_of, logit_scale=scale
+    )
+
+
+def _text_of_file(config: PileConfig, pile: Pile) -> TextOf:
+    from fsl.features.arrays import read_features
+
+    given = read_features(Path(config.text_features or "").expanduser(), config.text_column, option="text_column")
+    names, dimension = config.class_names(), pile.features.shape[1]
+    if given.shape != (len(names), dimension):
+        raise InputError(
+            f"text_features: {config.text_features} has the shape {given.shape}; {len(names)} classes and "
+            f"{dimension} features of the pile need ({len(names)}, {dimension})"
+        )
+    rows = dict(zip(names, given.astype(np.float32), strict=True))
+
+    def text_of(classes: Sequence[str]) -> NDArray[np.floating]:
+        if new := [name for name in classes if name not in rows]:
+            raise InputError(
+                f"text_features: {config.text_features} has no row for {', '.join(new)}, so the labels alone are used; "
+                "add a row, and the name to classes, to use class names again"
+            )
+        return np.stack([rows[name] for name in classes])
+
+    return text_of

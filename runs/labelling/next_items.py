@@ -13,8 +13,7 @@ from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.console.output import Console
 from runs.labelling.label_config import NextConfig
-from runs.labelling.labeller import OPEN
-from runs.labelling.opening import labeller_of
+from runs.labelling.labeller import OPEN, labeller_of
 from runs.labelling.pile import Pile, read_pile
 from runs.own_data.own_config import name_problem
 
@@ -32,12 +31,11 @@ def next_rows(config: NextConfig, console: Console) -> list[dict[str, Any]]:
     if config.labels is not None:
         labels = read_labels(Path(config.labels).expanduser(), pile, classes)
     labeller = labeller_of(config, pile, store, console)
-    number = int((labels != OPEN).sum())
-    predicted = labeller.predict(classes, labels, number)
+    predicted = labeller.predict(classes, labels)
     if labeller.hint:
         console.note(labeller.hint)
     rows = []
-    for row in labeller.choose(labels == OPEN, config.n, number):
+    for row in labeller.choose(labels == OPEN, config.n, int((labels != OPEN).sum())):
         label, probability = (None, None) if predicted is None else predicted.label(row)
         rows.append({"id": pile.titles[row], "predicted": label, "probability": probability})
     return rows

@@ -19,6 +19,7 @@ from fsl.features.arrays import read_features
 from fsl.picture_folders import unlabelled_pictures
 from runs.cache import Store
 from runs.labelling.label_config import PileConfig
+from runs.own_data.own_config import DEFAULT_NETWORK
 from runs.own_data.page import as_utf8
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ def _pictures(config: PileConfig, store: Store, progress: "Progress") -> Pile:
         files = unlabelled_pictures(config.place)
     except InputError as error:
         raise InputError(str(error).removeprefix("query: ")) from None
-    if remark := config.remark():
-        progress.note(remark)
+    if config.backbone is None:
+        progress.note(DEFAULT_NETWORK)
     encoder = ImageEncoder.of(device=config.device, **config.network)
     encoded = encode(files, encoder, store, progress, skip=config.broken == "skip")
     kept = encoded.kept.tolist()

@@ -3,8 +3,6 @@
 import contextlib
 import functools
 import hmac
-import ipaddress
-import os
 import secrets
 import socket
 from collections.abc import Awaitable, Callable
@@ -14,17 +12,18 @@ from urllib.parse import parse_qs, urlsplit
 
 import uvicorn
 from fastapi import Body, FastAPI, HTTPException, Query, Request, Response
+from fastapi.middleware.trustedhost import TrustedHostMiddleware
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 
 from clustering.files.regular import read_text
 from clustering.foundation.errors import InputError
 from runs.labelling import views
-from runs.labelling.answers import Given
-from runs.labelling.journal import NotSaved
+from runs.labelling.journal import Given, NotSaved
 from runs.labelling.session import Session
 from runs.own_data.pictures import thumbnail
 from runs.record.server import address
+from runs.report.rendering import TEMPLATES
 
 STATIC = Path(__file__).parent / "static"
 HEADERS = {
@@ -36,9 +35,8 @@ HEADERS = {
 }
 IN_ADDRESS = ("/api/picture/", "/api/export")
 """Paths whose token may stand in the address, besides the page: a browser opens them without headers of a program."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+EVERYWHERE = ("0.0.0.0", "::")
 Client = Annotated[str, Body(min_length=1, max_length=200)]
 
 
@@ -48,14 +46,17 @@ def page_app(session: Session, *, token: str, host: str) -> FastAPI:
     Args:
         session: the session.
         token: the secret that every request must carry.
-        host: the address at which the server listens.
+        host: the address at which the server listens. No other name may lead a browser here, except to a server that
+            listens at all addresses.
     """
     app = FastAPI(openapi_url=None)
     app.mount("/static", StaticFiles(directory=STATIC))
+    app.mount("/report", StaticFiles(directory=TEMPLATES))  # the style of all pages
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=["*"] if host in EVERYWHERE else [*LOOPBACK, host])
 
     @app.middleware("http")
     async def gate(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        refused = _refused(request, token, host)
+        refused = _refused(request, token)
         reply = JSONResponse({"error": refused}, 403) if refused else await call_next(request)
         reply.headers.update(HEADERS)
         return reply
@@ -74,24 +75,24 @@ def page_app(session: Session, *, token: str, host: str) -> FastAPI:
 
     @app.post("/api/answers")
     def answers(client: Client, answers: Annotated[list[Given], Body(max_length=1000)]) -> dict[str, Any]:
-        saved, conflicts = session.answer(client, answers)
+        conflicts = session.answer(client, answers)
         items = [views.view(session, one.id) for one in answers]
-        return {"saved": saved, "conflicts": conflicts, "items": items, "state": views.state(session)}
+        return {"conflicts": conflicts, "items": items, "state": views.state(session)}
 
     @app.post("/api/undo")
-    def undo(client: Client, count: Annotated[int, Body(ge=1, le=1000)] = 1) -> dict[str, Any]:
-        items = session.undo(client, count)
+    def undo(client: Annotated[Client, Body(embed=True)]) -> dict[str, Any]:
+        items = session.undo(client)
         return {"items": [views.view(session, item) for item in items], "state": views.state(session)}
 
     @app.post("/api/classes")
     def classes(name: Annotated[str, Body(embed=True)]) -> dict[str, Any]:
         session.add_class(name)
-        return views.state(session)
+        return {"state": views.state(session)}
 
     @app.post("/api/step")
     def step() -> dict[str, Any]:
         session.step()
-        return views.state(session)
+        return {"state": views.state(session)}
 
     @app.get("/api/items")
     def items(
@@ -121,38 +122,17 @@ def page_app(session: Session, *, token: str, host: str) -> FastAPI:
     return app
 
 
-def _refused(request: Request, token: str, host: str) -> str:
+def _refused(request: Request, token: str) -> str:
     """Why a request of another page or program is refused, before its body is read; empty for others."""
-    headers, path = request.headers, request.url.path
-    if not _is_own(headers.get("host", ""), host):
-        return "this page has another address; open the one shown in the terminal"
-    origin = headers.get("origin")
-    other = origin is not None and origin != f"{request.url.scheme}://{headers['host']}"
-    if other or (headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and path != "/"):
+    path = request.url.path
+    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and path != "/":
         return "requests of other pages are refused"
-    given = [headers.get("x-label-token", "")]
+    given = [request.headers.get("x-label-token", "")]
     if path == "/" or path.startswith(IN_ADDRESS):
-        given += parse_qs(request.url.query).get("token", [])
+        given += request.query_params.getlist("token")
     has_token = any(hmac.compare_digest(one.encode(), token.encode()) for one in given)
-    return "" if path.startswith("/static/") or has_token else "wrong token; open the address shown in the terminal"
-
-
-def _is_own(given: str, host: str) -> bool:
-    """Whether the header Host names this server, so that no other name leads a browser here.
-
-    A server that listens at all addresses answers to numbers, which no other page can lead here, and to the name of
-    this machine.
-    """
-    try:
-        name = urlsplit(f"//{given}").hostname or ""
-    except ValueError:
-        return False
-    known = name in (*LOOPBACK, host.lower())
-    if host in ("0.0.0.0", "::") and not known:
-        with contextlib.suppress(ValueError):
-            return bool(ipaddress.ip_address(name))
-        return name == socket.gethostname().lower()
-    return known
+    is_public = path.startswith(("/static/", "/report/"))
+    return "" if is_public or has_token else "wrong token; open the address shown in the terminal"
 
 
 def last_page(folder: Path) -> str:
@@ -179,29 +159,21 @@ def listen(folder: Path, host: str, port: int) -> tuple[socket.socket, str]:
     token = parse_qs(last.query).get("token", [""])[0] or secrets.token_urlsafe(32)
     for tried in (port,) if port else (last.port or 0, 0):
         try:
-            family, kind, protocol, _, place = socket.getaddrinfo(host, tried, type=socket.SOCK_STREAM)[0]
-            opened = socket.socket(family, kind, protocol)
-            try:
-                opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                opened.bind(place)
-                opened.listen(128)
-            except OSError:
-                opened.close()
-                raise
-            page = f"{address(host, opened.getsockname()[1])}/?token={token}"
-            (folder / "page").unlink(missing_ok=True)
-            with os.fdopen(os.open(folder / "page", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                file.write(page)
-            return opened, page
+            opened = socket.create_server((host, tried), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
         except OSError as error:
             problem = error
+            continue
+        page = f"{address(host, opened.getsockname()[1])}/?token={token}"
+        (folder / "page").unlink(missing_ok=True)
+        (folder / "page").touch(0o600, exist_ok=False)
+        (folder / "page").write_text(page)
+        return opened, page
     raise InputError(f"cannot listen at {host} port {port}: {problem.strerror}; use another host= or port=")
 
 
 def serve(session: Session, opened: socket.socket, page: str, host: str) -> None:
     """Serve the page of a session until Ctrl-C."""
-    token = page.partition("?token=")[2]
-    app = page_app(session, token=token, host=host)
+    app = page_app(session, token=page.partition("?token=")[2], host=host)
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=3, lifespan="off"
     )

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 
 from clustering.foundation.errors import InputError
-from fsl.labelling.audit import EstimatedAccuracy, estimated_accuracy
-from runs.labelling.journal import STATES, Shown
-from runs.labelling.labeller import NONE, OPEN
+from runs.labelling.labeller import NONE, OPEN, SKIPPED
 from runs.labelling.session import Session
 from runs.own_data.page import csv_of
 from runs.storage.disk import write_text
 from runs.storage.together import Output, write_together
 
+STATES = {"label": "labelled", "none": "none", "skip": "skipped", "clear": "open"}
+"""The state of an item after each action."""
 KEYS = "123456789qwertyiopadfghjklxcvbm"
 """Keys of the classes; 0 is "none of these", and n, s, u and z are left for other actions."""
 DIGITS = {"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
@@ -28,73 +28,57 @@ def keys_of(classes: Sequence[str]) -> dict[str, str]:
     A digit never means a class of another number: "zero" and "class 0" have the key 0, and "class 10" a letter. Other
     classes have the next free key of `KEYS`.
     """
-    numbers = {name: _number(name) for name in classes}
+    numbers = {name: (re.findall(r"\d+", name) or [str(DIGITS.get(name.lower(), ""))])[-1] for name in classes}
     keys: dict[str, str] = {}
     for name, number in numbers.items():
         if len(number) == 1 and number not in keys.values():
             keys[name] = number
-    free = [key for key in KEYS if key not in keys.values()]
     for name in classes:
-        key = next((key for key in free if not (numbers[name] and key.isdigit())), "")
-        if name not in keys and key:
+        free = (key for key in KEYS if key not in keys.values() and not (numbers[name] and key.isdigit()))
+        if name not in keys and (key := next(free, "")):
             keys[name] = key
-            free.remove(key)
     return keys
-
-
-def _number(name: str) -> str:
-    """The last number in the name of a class, or the word of a digit that it is; empty without."""
-    found = re.findall(r"\d+", name)
-    return found[-1] if found else str(DIGITS.get(name.lower(), ""))
 
 
 def state(session: Session) -> dict[str, Any]:
     """The state as the page shows it, with the labelled and the predicted items of each class."""
     with session.lock:
-        snapshot, predicted, curve = session.snapshot(), session.predicted, session.curve
-        states = [entry.state for item, entry in session.answers.entries().items() if item in session.rows]
-        labelled = np.bincount(snapshot.given[snapshot.given >= 0], minlength=len(session.classes))
-        expected = np.zeros(len(session.classes), dtype=np.int64)
+        now, predicted = session.snapshot(), session.predicted
+        labelled = np.bincount(now.given[now.given >= 0], minlength=len(session.classes))
+        expected = np.zeros_like(labelled)
         if predicted is not None:
-            best = predicted.probabilities[~snapshot.answered].argmax(axis=1)
+            best = predicted.probabilities[~now.answered].argmax(axis=1)
             expected = np.bincount(best, minlength=len(session.classes))
         counts = zip(session.classes, labelled.tolist(), expected.tolist(), strict=True)
-        found = estimate(curve[-1]) if curve else None
         return {
             "name": session.pile.name,
-            "classes": list(session.classes),
             "keys": keys_of(session.classes),
             "total": len(session.pile),
-            **{name: states.count(name) for name in STATES.values() if name != "open"},
-            "version": session.answers.number,
+            "labelled": int(labelled.sum()),
+            "none": int((now.given == NONE).sum()),
+            "skipped": int((now.given == SKIPPED).sum()),
+            "version": session.number,
             "stale": session.stale,
             "problem": session.problem,
             "hint": session.labeller.hint,
-            "by_class": [{"name": name, "labelled": one, "predicted": other} for name, one, other in counts],
+            "classes": [{"name": name, "labelled": one, "predicted": other} for name, one, other in counts],
             "batch": [view(session, item) for item in session.batch],
-            "accuracy": found
-            and {"estimate": found.accuracy, "low": found.low, "high": found.high, "audited": curve[-1].audited},
+            "accuracy": session.accuracy,
         }
-
-
-def estimate(point: Shown) -> EstimatedAccuracy:
-    """The accuracy of the predictions of the items that were not used to fit, at one time."""
-    right, by_hand = np.arange(point.audited) < point.right, np.arange(point.by_hand) < point.by_hand_right
-    return estimated_accuracy(right, point.population, by_hand=by_hand)
 
 
 def view(session: Session, item: str) -> dict[str, Any]:
     """An item as the page shows it."""
     with session.lock:
-        row, entry = session.rows[item], session.answers[item]
+        row, given = session.rows[item], session.answer_to(item)
         return {
             "id": item,
-            "version": session.answers.versions[item],
+            "version": session.versions[item],
             "title": session.pile.titles[row],
             "picture": None if session.pile.pictures[row] is None else f"/api/picture/{item}",
             "columns": {name: texts[row] for name, texts in session.pile.columns.items()},
-            "label": entry.label,
-            "state": entry.state,
+            "label": given.label,
+            "state": STATES[given.action],
         }
 
 
@@ -115,17 +99,17 @@ def members(session: Session, name: str, order: str, limit: int) -> tuple[int, l
     with session.lock:
         if name and name not in session.classes:
             raise InputError(f"there is no class {name!r:.60}; load the page again")
-        snapshot, predicted = session.snapshot(), session.predicted
+        now, predicted = session.snapshot(), session.predicted
         place = session.classes.index(name) if name else NONE
-        labelled = snapshot.given == place
+        labelled = now.given == place
         sure, expected = np.ones(len(labelled)), np.zeros(len(labelled), dtype=bool)
         if predicted is not None and 0 <= place < len(predicted.classes):
-            asked = np.zeros(len(labelled), dtype=bool)
-            asked[[session.rows[item] for item in session.batch]] = True
-            unlabelled = ~snapshot.answered & ~(asked & (snapshot.given == OPEN))
-            expected = (predicted.probabilities.argmax(axis=1) == place) & unlabelled
+            asked = np.isin(np.arange(len(labelled)), [session.rows[item] for item in session.batch])
+            expected = (
+                (predicted.probabilities.argmax(axis=1) == place) & ~now.answered & ~(asked & (now.given == OPEN))
+            )
             # The audit is not used to fit. Labels that are newer than the predictions have no distribution yet.
-            chances = np.where(snapshot.audit[:, None], predicted.probabilities, predicted.left_out)
+            chances = np.where(now.audit[:, None], predicted.probabilities, predicted.left_out)
             known = chances.any(axis=1) & labelled
             sure[known] = chances[known, place]
             sure[expected] = predicted.probabilities[expected, place]
@@ -145,12 +129,12 @@ def export(session: Session, kind: Literal["csv", "parquet"]) -> Path:
         InputError: the disk is full or not writable.
     """
     with session.lock:
-        entries, predicted = [session.answers[item] for item in session.pile.ids], session.predicted
+        given, predicted = [session.answer_to(item) for item in session.pile.ids], session.predicted
     texts = {
         "id": session.pile.titles,
-        "state": [entry.state for entry in entries],
-        "label": [entry.label for entry in entries],
-        "predicted": [predicted and predicted.label(row)[0] for row in range(len(entries))],
+        "state": [STATES[one.action] for one in given],
+        "label": [one.label for one in given],
+        "predicted": [predicted and predicted.label(row)[0] for row in range(len(given))],
     }
     frame = pd.DataFrame(texts, dtype="string")
     frame["probability"] = pd.Series(dtype="float32") if predicted is None else predicted.probabilities.max(axis=1)

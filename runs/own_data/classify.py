@@ -26,7 +26,7 @@ from runs.cache import Store, key, revisions
 from runs.config.base import content
 from runs.config.groups import Choice
 from runs.config.source import freeze
-from runs.own_data.own_config import ClassifyConfig
+from runs.own_data.own_config import DEFAULT_NETWORK, ClassifyConfig
 from runs.own_data.page import as_utf8, check_rows, csv_of
 from runs.own_data.pictures import Pictures, encode, encode_names
 from runs.stages.lineage import short
@@ -67,24 +67,13 @@ class Classified:
         return tuple(map(str, self.classifier.classes_))
 
     @cached_property
-    def labels(self) -> list[str]:
-        """The predicted class of each picture."""
-        return [self.classes[place] for place in self.probabilities.argmax(axis=1)]
-
-    @property
-    def confidence(self) -> NDArray[np.floating]:
-        """(N,) probability of the predicted class."""
-        confidence: NDArray[np.floating] = self.probabilities.max(axis=1)
-        return confidence
-
-    @cached_property
-    def names(self) -> list[str]:
-        """The paths of the pictures, relative to the query folder."""
-        return _relative(self.config, self.query.files)
-
-    @cached_property
-    def truth(self) -> list[str] | None:
-        """The class of each picture by the name of its folder; None unless every picture is in such a folder."""
+    def rows(self) -> pd.DataFrame:
+        """A row for each of the N pictures: picture, its path relative to the query folder; class and confidence, the
+        predicted class and its probability; and if every picture is in a folder with the name of a class, truth."""
+        names, best = _relative(self.config, self.query.files), self.probabilities.argmax(axis=1)
+        texts = dict(zip(COLUMNS, (names, np.array(self.classes, dtype=object)[best]), strict=False))
+        rows = pd.DataFrame(texts, dtype=object)  # names of files need not be UTF-8, as strings of pandas are
+        rows["confidence"] = self.probabilities.max(axis=1)
         known, depth = set(self.classes), 1 + max(name.count("/") for name in self.classes)
 
         def class_of(folders: list[str]) -> str:
@@ -92,36 +81,34 @@ class Classified:
             paths = ("/".join(folders[end - size : end]) for end in ends for size in range(min(depth, end), 0, -1))
             return next((path for path in paths if path in known), "")
 
-        truth = [class_of(name.split(os.sep)[:-1]) for name in self.names]
-        return truth if all(truth) else None
+        truth = [class_of(name.split(os.sep)[:-1]) for name in names]
+        return rows.assign(truth=np.array(truth, dtype=object)) if all(truth) else rows
 
     @property
     def accuracy(self) -> float | None:
         """Fraction of the pictures whose folder has the name of the predicted class; None without `truth`."""
-        return None if self.truth is None else float(np.mean(np.array(self.labels) == np.array(self.truth)))
+        return float((self.rows["class"] == self.rows["truth"]).mean()) if "truth" in self.rows else None
 
     def predictions(self) -> str:
         """The predictions as CSV: name, class, confidence and the probability of each class; only the name of a picture
         that could not be read."""
-        names = map(as_utf8, _relative(self.config, self.query.paths))
-        frame = pd.DataFrame(dict(zip(COLUMNS, ([*names], None, np.nan), strict=True)))
-        frame.loc[self.query.kept, "class"] = np.array([*map(as_utf8, self.labels)], dtype=object)
-        frame.loc[self.query.kept, "confidence"] = self.confidence
-        chances = [as_utf8(f"p({name})") for name in self.classes]
-        return csv_of(frame.join(pd.DataFrame(self.probabilities, index=self.query.kept, columns=chances)))
+        chances = pd.DataFrame(self.probabilities, columns=[as_utf8(f"p({name})") for name in self.classes])
+        found = self.rows[[*COLUMNS[1:]]].join(chances).set_index(self.query.kept)
+        names = _relative(self.config, self.query.paths)
+        return csv_of(pd.DataFrame({COLUMNS[0]: names}, dtype=object).join(found))
 
     def class_counts(self) -> pd.DataFrame:
         """A row for each class: labelled and predicted pictures, of these the correct ones, and those in its folder;
         without the columns that are unknown."""
-        labels, frame = pd.Series(self.labels), pd.DataFrame(index=pd.Index(self.classes, name="class"))
+        rows, frame = self.rows, pd.DataFrame(index=pd.Index(self.classes, name="class"))
         if len(self.classifier.support_):
             frame["labelled"] = np.bincount(self.classifier.support_labels_, minlength=len(self.classes))
-        frame["predicted"] = labels.value_counts()
-        if self.truth is not None:
-            truth = pd.Series(self.truth)
-            frame["correct"], frame["in its folder"] = labels[labels == truth].value_counts(), truth.value_counts()
+        frame["predicted"] = rows["class"].value_counts()
+        if "truth" in rows:
+            frame["correct"] = rows.loc[rows["class"] == rows["truth"], "class"].value_counts()
+            frame["in its folder"] = rows["truth"].value_counts()
         counts = frame.fillna(0).astype(int).map("{:,}".format)
-        confidence = pd.Series(self.confidence).groupby(labels).mean()
+        confidence = rows.groupby("class")["confidence"].mean()
         return counts.assign(confidence=confidence.map("{:.2f}".format)).fillna("").reset_index()
 
     def by_level(self) -> list[str]:
@@ -130,8 +117,8 @@ class Classified:
         for depth, level in enumerate(levels(self.classes, self.probabilities)[:-1], 1):
             shown = ", ".join(f"{name} {int((level.labels == name).sum()):,}" for name in level.names)
             right = ""
-            if self.truth is not None:
-                true = level.names[level.of_class[[place[name] for name in self.truth]]]
+            if "truth" in self.rows:
+                true = level.names[level.of_class[self.rows["truth"].map(place)]]
                 right = f"; {100 * float(np.mean(level.labels == true)):.1f} % agree with the folder"
             lines.append(f"Level {depth} of the class names, by the sums of their probabilities: {shown}{right}.")
         return lines
@@ -163,7 +150,7 @@ class Classified:
             "config": self.config.as_json(),
             "key": self.key,
             "classes": list(self.classes),
-            "predictions": dict(zip(self.names, self.labels, strict=True)),
+            "predictions": self.rows.set_index("picture")["class"].to_dict(),
             "accuracy": self.accuracy,
             "warnings": list(self.warnings),
             "broken": list(self.broken),
@@ -261,8 +248,8 @@ def _fitted(
                 f"support: the folder {other[0]!r} is not among the class names: "
                 f"{unknown('class', other[0], names)} Rename the folder, or add the name to classes="
             )
-    if remark := config.remark():
-        progress.note(remark)
+    if config.backbone is None:
+        progress.note(DEFAULT_NETWORK)
     classifier = FewShotClassifier(strategy, prompts=config.templates(), device=config.device, **config.network)
     encoder = classifier.encoder()
     evidence: dict[str, Any] = {}

@@ -1,18 +1,15 @@
 """The page about classified pictures: thumbnails by predicted class, the least certain first."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clustering.foundation.cores import on_each_core
-from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress
 from fsl.features.prompts import PROMPTS
-from runs.config.overrides import spell
 from runs.own_data.classify import Classified
-from runs.own_data.page import Written, data_url, method_name, of_frame, output_path, write_page
-from runs.own_data.pictures import thumbnail
+from runs.own_data.page import Page, Written, of_frame, output_path, write_page
+from runs.own_data.pictures import thumbnail_urls
 from runs.report.sections import Item, Section, Shown
 from runs.stages.lineage import short
 from runs.storage.disk import write_text
@@ -21,7 +18,6 @@ from runs.storage.together import Output
 if TYPE_CHECKING:
     from runs.cache import Store
 
-SIDE = 128  # longer side of a thumbnail in pixels
 SHOWN = 2000  # maximum number of thumbnails of about 4 kB each, to limit the size of the page
 
 
@@ -39,38 +35,33 @@ def write_classified(result: Classified, store: "Store", command: str, progress:
     """
     config, classifier = result.config, result.classifier
     folder = Path(config.query or "").expanduser().resolve().name
-    name = f"{folder}-{short(config.strategy)}-{result.key[:6]}.csv"
-    rows = output_path(config.output, store, "classified", name)
     prompts = classifier.prompts or (PROMPTS if config.classes is not None else ())
-    page = {
-        "title": f"Pictures in {folder}, by class",
-        "introduction": _introduction(result),
-        "warnings": result.warnings,
-        "sections": _sections(result, progress),
-        "method": method_name(config.strategy),
-        "command": command,
-        "facts": {
-            "predictions": rows.name,
+    page = Page(
+        title=f"Pictures in {folder}, by class",
+        introduction=_introduction(result),
+        warnings=result.warnings,
+        sections=_sections(result, progress),
+        facts={
             "network": f"{classifier.backbone} ({classifier.encoder_fingerprint_})",
             "prompts": " ".join(prompts) or "none",
             "identity": result.key,
-            "settings": spell(config.strategy.options),
             "transform": classifier.strategy_.transform,
         },
-    }
+    )
+    rows = output_path(config.output, store, "classified", folder, short(config.strategy), result.key[:6])
     save = [] if config.save is None else [Output(Path(config.save).expanduser(), "save=FILE", classifier.save)]
-    return write_page(rows, lambda path: write_text(path, result.predictions()), page, *save)
+    return write_page(page, config.strategy, command, rows, lambda path: write_text(path, result.predictions()), *save)
 
 
 def _introduction(result: Classified) -> list[str]:
-    count, classes = len(result.names), len(result.classes)
+    count, classes = len(result.rows), len(result.classes)
     shots = "a few labelled pictures"
     evidence = f"{shots} of each"
     if result.classifier.text_ is not None:
         evidence = f"the class names and {shots}" if len(result.classifier.support_) else "the class names alone"
     lines = [
-        f"{count:,} picture{'' if count == 1 else 's'}, classified into {classes} classes from {evidence}. Within a "
-        "class, those with the lowest confidence come first: check these."
+        f"{_pictures(count)}, classified into {classes} classes from {evidence}. Within a class, those with the lowest "
+        "confidence come first: check these."
     ]
     if result.accuracy is not None:
         lines.append(
@@ -88,31 +79,24 @@ def _introduction(result: Classified) -> list[str]:
 
 
 def _sections(result: Classified, progress: Progress) -> list[Section]:
-    files, labels = result.query.files, np.array(result.labels)
-    order = np.argsort(result.confidence, kind="stable")
-    first = {name: order[labels[order] == name][: max(1, SHOWN // len(result.classes))] for name in result.classes}
-    pictured = [files[row] for rows in first.values() for row in rows]
-    thumbnails = dict[str, str]()
-    with progress.track("making thumbnails", len(pictured)) as advance:
-        for file, source in on_each_core(_thumbnail, pictured):
-            thumbnails[file] = source
-            advance()
+    files, rows = result.query.files, result.rows.sort_values("confidence", kind="stable")
+    first = rows.groupby("class").head(max(1, SHOWN // len(result.classes)))
+    urls = thumbnail_urls([files[row] for row in first.index], progress)
     sections = [Section("The classes", tables=[of_frame(result.class_counts())])]
-    for name, rows in first.items():
-        count = int((labels == name).sum())
-        more = [f"{count - len(rows):,} more with higher confidence are not shown."] if count > len(rows) else []
-        gallery = [_shown(result, row, thumbnails[files[row]]) for row in rows]
-        heading = f"{name}: {count:,} picture{'' if count == 1 else 's'}"
-        sections.append(Section(heading, more, gallery=gallery))
+    for name in result.classes:
+        shown, count = first[first["class"] == name], int((rows["class"] == name).sum())
+        more = [f"{count - len(shown):,} more with higher confidence are not shown."] if count > len(shown) else []
+        gallery = [_shown(result, row, urls[files[row]]) for row in shown.index]
+        sections.append(Section(f"{name}: {_pictures(count)}", more, gallery=gallery))
     return sections + ([Section("Not read", items=[*map(Item, result.broken)])] if result.broken else [])
 
 
-def _shown(result: Classified, row: int, source: str) -> Shown:
-    chances, truth = result.probabilities[row], result.truth
+def _shown(result: Classified, row: Any, url: str) -> Shown:
+    chances, about = result.probabilities[row], result.rows.loc[row]
     first, second = np.argsort(-chances, kind="stable")[:2]  # ties go to the lowest class, as in predictions
-    meant = "" if truth is None or truth[row] == result.classes[first] else truth[row]
+    meant = about.get("truth", about["class"])
     then = f"{result.classes[second]} {_percent(float(chances[second]))}"
-    return Shown(source, result.names[row], _percent(float(chances[first])), then, meant)
+    return Shown(url, about["picture"], _percent(float(chances[first])), then, "" if meant == about["class"] else meant)
 
 
 def _percent(share: float) -> str:
@@ -120,9 +104,5 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _thumbnail(file: str) -> str:
-    """The data URL of a thumbnail; empty if the picture cannot be decoded."""
-    try:
-        return data_url(thumbnail(file, SIDE), "jpeg")
-    except InputError:  # the file has changed since it was encoded
-        return ""
+def _pictures(count: int) -> str:
+    return f"{count:,} picture{'' if count == 1 else 's'}"

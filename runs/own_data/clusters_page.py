@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,26 +13,25 @@ from numpy.typing import NDArray
 from clustering.datasets.table import Contents
 from clustering.evaluation.profiles import Profile, agreement, principal_plane, profiles
 from clustering.files.cells import date_of
-from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from runs.cache import Store
 from runs.figures.style import new_figure, series, styled
 from runs.own_data.page import (
+    Page,
     Written,
     as_utf8,
     columns_used,
     csv_of,
     data_url,
-    method_name,
     number,
     of_frame,
     output_path,
     percent,
-    picture,
+    run_facts,
     write_page,
     write_table,
 )
-from runs.own_data.pictures import thumbnail
+from runs.own_data.pictures import thumbnail_urls
 from runs.own_data.tables import FOLDER, OF_PICTURES
 from runs.report.sections import Item, Section, Shown, Table
 from runs.stages.clustering.results import Clustered, named_clusters
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
 DOTS = 1_500  # maximum number of rows in the plot
 COMPARED = 20  # maximum number of columns in the table of averages
 SHOWN = 8  # maximum number of columns shown for a row
-PICTURED, SIDE = 12, 128  # pictures of a cluster, and the longer side of their thumbnails in pixels
+PICTURED = 12  # pictures of a cluster
 LIMITS_OF_PICTURES = "A method returns the requested number of clusters even if there are none."
 LIMITS = (
     "A method returns the requested number of groups even if the table has none. All columns have the same weight. "
@@ -95,11 +94,9 @@ def write_clusters(result: Clustered, store: Store, command: str) -> Written:
         store: the store, for the default folder.
         command: the command line that produces this result.
     """
-    config, trials = result.config, result.trials
-    table = config.dataset.build()
+    config, trials, table = result.config, result.trials, result.config.dataset.build()
     contents: Contents = table.contents()
-    labels = trials.labels[trials.chosen].astype(np.int64)
-    confidence = np.full(len(labels), np.nan) if trials.confidence is None else trials.confidence
+    labels, confidence = _chosen(result)
     known = None if config.asked_labels() is None else known_labels(config, table.read())
     found = Found(
         contents=contents,
@@ -110,15 +107,55 @@ def write_clusters(result: Clustered, store: Store, command: str) -> Written:
         names=() if known is None else known.class_names,
     )
     added = {"cluster": named_clusters(labels, known), "confidence": np.round(confidence.astype(np.float32), 4)}
-    facts = {"starts": str(int(trials.given.sum()))}
-    if result.found_number:
-        facts |= {"number of clusters": "auto", "contrasts of numbers": result.found_number.curve}
-    parts = {"title": "Groups in ", **clusters_page(found)}
-    return write_table(result, contents, store, added, command, facts, parts)
+    facts = {**_facts(result), "starts": str(int(trials.given.sum()))}
+    return write_table(clusters_page(found), result, contents, added, facts, store, command)
 
 
-def clusters_page(found: Found) -> dict[str, Any]:
-    """Introduction, warnings and sections of the page."""
+def write_picture_clusters(result: Clustered, store: Store, command: str) -> Written:
+    """Write file, cluster and confidence of each picture, and a page with pictures of each cluster. With given labels,
+    clusters have the names of their classes, otherwise numbers."""
+    config, data = result.config, points_of(result.config)
+    top = Path(config.dataset.options["root"]).expanduser()
+    labels, confidence = _chosen(result)
+    clusters = named_clusters(labels, known_labels(config, data))
+    columns = data.names, clusters.astype(str), confidence
+    frame = pd.DataFrame(dict(zip(OF_PICTURES, columns, strict=True)), dtype=object).astype({OF_PICTURES[2]: float})
+    typical = {one.cluster: one.typical for one in profiles(data.values, labels, typical=PICTURED)}
+    urls = thumbnail_urls([str(top / data.names[row]) for rows in typical.values() for row in rows])
+    sections = []
+    for cluster, rows in typical.items():
+        shown = [
+            Shown(urls[str(top / data.names[row])], as_utf8(data.names[row]), percent(float(confidence[row]), ""))
+            for row in rows
+        ]
+        members = labels == cluster
+        sections.append(Section(f"{clusters[members][0]}: {int(members.sum()):,} pictures", gallery=shown))
+    page = Page(
+        title=f"Pictures in {top.resolve().name}, by cluster",
+        introduction=[f"{len(labels):,} pictures, of each cluster those nearest to its average. {LIMITS_OF_PICTURES}"],
+        sections=sections,
+        facts={"clustered": config.encoder or "pixels", **_facts(result), **run_facts(result)},
+    )
+    place = output_path(
+        config.output, store, "clusters", FOLDER, short(config.method), result.n_clusters, result.key[:6]
+    )
+    return write_page(page, config.method, command, place, lambda path: write_text(path, csv_of(frame, 4)))
+
+
+def _chosen(result: Clustered) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+    """(N,) clusters and confidences of the chosen trial, NaN without confidences."""
+    trials = result.trials
+    labels = trials.labels[trials.chosen].astype(np.int64)
+    return labels, np.full(len(labels), np.nan) if trials.confidence is None else trials.confidence
+
+
+def _facts(result: Clustered) -> dict[str, str]:
+    found = result.found_number
+    return {} if found is None else {"number of clusters": "auto", "contrasts of numbers": found.curve}
+
+
+def clusters_page(found: Found) -> Page:
+    """The page, without what concerns the run."""
     groups, count = found.groups, len(found.labels)
     alone, lost = int((found.labels < 0).sum()), found.requested - len(groups)
     warnings = [f"{alone:,} rows are in no group (cluster -1): no other row is near enough."] if alone else []
@@ -146,7 +183,7 @@ def clusters_page(found: Found) -> dict[str, Any]:
     ]
     given = f" The method was given the groups of {found.given:,} rows." if found.given else ""
     intro = f"The {count:,} rows were divided into {len(groups)} groups of similar rows.{given}"
-    return {"introduction": [intro], "warnings": warnings, "sections": sections}
+    return Page("Groups in ", [intro], sections, warnings)
 
 
 def columns_section(contents: Contents) -> Section:
@@ -184,7 +221,7 @@ def _map(found: Found) -> Section:
         "differences between rows, so groups that overlap here may still be separate."
     )
     figure = scatter(plane, found.labels[sample], [group.cluster for group in found.groups])
-    return Section("A picture", picture=picture(figure), about=about)
+    return Section("A picture", picture=data_url(figure), about=about)
 
 
 def _typical(found: Found) -> Table:
@@ -218,48 +255,3 @@ def scatter(plane: NDArray[np.floating], labels: NDArray[np.integer], clusters: 
     axes.plot(*plane[labels < 0].T, ".", color="0.6", markersize=3)
     axes.set(xticks=[], yticks=[])
     return figure
-
-
-def write_picture_clusters(result: Clustered, store: Store, command: str) -> Written:
-    """Write file, cluster and confidence of each picture, and a page with pictures of each cluster. With given labels,
-    clusters have the names of their classes, otherwise numbers."""
-    config, data, trials = result.config, points_of(result.config), result.trials
-    top = Path(config.dataset.options["root"]).expanduser()
-    labels = trials.labels[trials.chosen].astype(np.int64)
-    clusters = named_clusters(labels, known_labels(config, data))
-    confidence = np.full(len(labels), np.nan) if trials.confidence is None else trials.confidence
-    named = [as_utf8(str(cluster)) for cluster in clusters.tolist()]
-    frame = pd.DataFrame(dict(zip(OF_PICTURES, ([*map(as_utf8, data.names)], named, confidence), strict=True)))
-    typical = {one.cluster: one.typical for one in profiles(data.values, labels, typical=PICTURED)}
-    sections = []
-    for cluster, rows in typical.items():
-        of_cluster = labels == cluster
-        shown = [_pictured(top / data.names[row], data.names[row], float(confidence[row])) for row in rows]
-        heading = f"{clusters[of_cluster][0]}: {int(of_cluster.sum()):,} pictures"
-        sections.append(Section(heading, gallery=shown))
-    name = f"{FOLDER}-{short(config.method)}-{result.n_clusters}-{result.key[:6]}.csv"
-    path = output_path(config.output, store, "clusters", name)
-    facts = {"pictures with their clusters": path.name, "clustered": config.encoder or "pixels"}
-    if result.found_number:
-        facts["contrasts of numbers of clusters"] = result.found_number.curve
-    page = {
-        "title": f"Pictures in {top.resolve().name}, by cluster",
-        "introduction": [
-            f"{len(labels):,} pictures, of each cluster those nearest to its average. {LIMITS_OF_PICTURES}"
-        ],
-        "warnings": [],
-        "sections": sections,
-        "method": method_name(config.method),
-        "command": command,
-        "facts": {**facts, "run in MLflow": result.run_id, "identity": result.key, "seed": str(config.seed)},
-    }
-    return write_page(path, lambda place: write_text(place, csv_of(frame, 4)), page)
-
-
-def _pictured(file: Path, name: str, confidence: float) -> Shown:
-    """A picture with its confidence; without thumbnail if the file has changed since it was read."""
-    try:
-        source = data_url(thumbnail(str(file), SIDE), "jpeg")
-    except InputError:
-        source = ""
-    return Shown(source, as_utf8(name), "" if np.isnan(confidence) else percent(confidence), "", "")

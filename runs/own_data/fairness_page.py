@@ -15,7 +15,7 @@ from fairness.datasets.table import Table
 from fairness.groups import Groups, groups_of
 from runs.cache import Store
 from runs.own_data.clusters_page import columns_section
-from runs.own_data.page import Written, named, of_frame, percent, write_table
+from runs.own_data.page import Page, Written, named, of_frame, percent, write_table
 from runs.report.sections import Item, Section
 from runs.stages.fair.results import FairResult
 from runs.stages.fair.stage import knows_groups
@@ -113,8 +113,8 @@ def write_fair_clusters(result: FairResult, store: Store, command: str) -> Writt
         **({} if np.isnan(price) else {"price of fairness": f"{price:.4g} of the objective without"}),
         "minimum balance": f"{found.balance_min[place]:.3f} (whole table {found.data_balance:.3f})",
     }
-    parts = {"title": "Fair clusters in " if aware else "Groups in the clusters of ", **fairness_page(clusters)}
-    return write_table(result, clusters.contents, store, {"cluster": clusters.labels}, command, facts, parts)
+    added = {"cluster": clusters.labels}
+    return write_table(fairness_page(clusters), result, clusters.contents, added, facts, store, command)
 
 
 def _groups_of(result: FairResult, sensitive: Any, rows: int) -> Groups:
@@ -126,8 +126,8 @@ def _groups_of(result: FairResult, sensitive: Any, rows: int) -> Groups:
     return replace(groups, names=tuple(map(" / ".join, groups.names)), attributes=(" / ".join(groups.crossed),))
 
 
-def fairness_page(found: FairClusters) -> dict[str, Any]:
-    """Introduction, warnings and sections of the page."""
+def fairness_page(found: FairClusters) -> Page:
+    """The page, without what concerns the run."""
     sensitive = named(list(found.groups.attributes))
     what = f"This method does not use {sensitive}, so these are not fair clusters: the page shows how even they are."
     if found.aware:
@@ -139,16 +139,15 @@ def fairness_page(found: FairClusters) -> dict[str, Any]:
     if found.weights is not None:
         about = "Price: how much larger the objective is than without fairness, as a share."
         words, tables = Item("To choose a weight:", "fairness_weight=VALUE"), [of_frame(found.weights, about)]
-    return {
-        "introduction": [f"The {len(found.labels):,} rows were divided into {found.requested} clusters. {what}"],
-        "warnings": _warnings(found),
-        "sections": [
-            _groups(found),
-            Section("More fairness, or less", tables=tables, items=[words]),
-            columns_section(found.contents),
-            Section("What “fair” means here", [MEANING]),
-        ],
-    }
+    sections = [
+        _groups(found),
+        Section("More fairness, or less", tables=tables, items=[words]),
+        columns_section(found.contents),
+        Section("What “fair” means here", [MEANING]),
+    ]
+    title = "Fair clusters in " if found.aware else "Groups in the clusters of "
+    rows = f"The {len(found.labels):,} rows were divided into {found.requested} clusters. {what}"
+    return Page(title, [rows], sections, _warnings(found))
 
 
 def _warnings(found: FairClusters) -> list[str]:

@@ -26,9 +26,6 @@ Own = TypeVar("Own", bound="OwnConfig")
 class OwnConfig(RunConfig):
     """Base class of the configs of `transduce classify`, `label` and `next`."""
 
-    contents: ClassVar[tuple[str, ...]] = ("backbone", "pretrained")
-    """Keys that name files, whose content is fingerprinted separately."""
-
     strategy: Choice
     classes: tuple[str, ...] | None = key(None, "class names: a,b,c, or FILE.txt with one per line")
     logit_scale: Annotated[float, Above(0)] | None = key(
@@ -72,9 +69,25 @@ class OwnConfig(RunConfig):
                 raise InputError(f"classes: the class name {name[:40]!r} {problem}; change or remove it")
         return names
 
-    def result_keys(self) -> dict[str, Any]:
-        """Return the keys that can change the result; the contents of folders and files are added separately."""
-        return {name: value for name, value in super().result_keys().items() if name not in self.contents}
+    def check_applies(self, *rules: tuple[str, bool, str]) -> None:
+        """Check that no key is given that applies to something else: its name, whether it applies, and what to.
+
+        Raises:
+            InputError: one is.
+        """
+        for name, applies, what in rules:
+            if getattr(self, name) is not None and not applies:
+                raise InputError(f"{name}= applies to {what}, or omit it")
+
+    def check_file(self, name: str, remedy: str) -> None:
+        """Check that the file of a key exists, if it is given.
+
+        Raises:
+            InputError: it does not.
+        """
+        path = getattr(self, name)
+        if path is not None and not Path(path).expanduser().is_file():
+            raise InputError(f"{name}: {path}: no such file; {remedy}")
 
     def check_network(self) -> None:
         """Check that there is a network.
@@ -93,10 +106,6 @@ class OwnConfig(RunConfig):
     def network(self) -> dict[str, Any]:
         """The name of the network and its weights, as arguments; by default the network that comes as a package."""
         return {"backbone": self.backbone or PACKAGED, "weights": self.pretrained}
-
-    def remark(self) -> str:
-        """Return a message if the default network is used; empty otherwise."""
-        return DEFAULT_NETWORK if self.backbone is None else ""
 
 
 def name_problem(name: str) -> str:
@@ -119,7 +128,8 @@ class ClassifyConfig(OwnConfig):
     """Classification of a user's own pictures from a few labelled ones, or class names: `transduce classify`."""
 
     defaults: ClassVar[Mapping[str, str]] = {"strategy": "laplacianshot"}
-    contents = (*OwnConfig.contents, "support", "query", "classifier", "classes", "prompts", "logit_scale")
+    contents = ("backbone", "pretrained", "support", "query", "classifier", "classes", "prompts", "logit_scale")
+    """Keys that name files or texts, whose content is fingerprinted separately."""
 
     support: str | None = key(None, "folder with one subfolder of labelled pictures for each class")
     query: str | None = key(None, "folder of pictures to classify; subfolders are read too")
@@ -175,16 +185,14 @@ class ClassifyConfig(OwnConfig):
         for name in ("support", "classes"):
             if self.classifier is not None and getattr(self, name) is not None:
                 raise InputError(f"{name}= and classifier= are both given; a saved classifier has its own; omit one")
-        for name in ("prompts", "logit_scale"):
-            if self.classes is None and getattr(self, name) is not None:
-                raise InputError(f"{name}= applies to class names; add --classes a,b,c, or omit it")
+        names = self.classes is not None, "class names; add --classes a,b,c"
+        self.check_applies(("prompts", *names), ("logit_scale", *names))
         for name in ("support", "query"):
             folder = getattr(self, name)
             if folder is not None and not Path(folder).expanduser().is_dir():
                 problem = "not a folder" if Path(folder).expanduser().exists() else "no such folder"
                 raise InputError(f"{name}: {folder}: {problem}; give a folder of pictures with --{name} FOLDER")
-        if self.classifier is not None and not Path(self.classifier).expanduser().is_file():
-            raise InputError(f"classifier: {self.classifier}: no such file; write one with classify --save FILE")
+        self.check_file("classifier", "write one with classify --save FILE")
         if self.classifier is None:
             self.check_network()
         if self.classes is not None:
@@ -198,4 +206,5 @@ class ClassifyConfig(OwnConfig):
         self.templates()
 
     def result_keys(self) -> dict[str, Any]:
-        return super().result_keys() | {"alone": self.by_itself}
+        kept = {name: value for name, value in super().result_keys().items() if name not in self.contents}
+        return kept | {"alone": self.by_itself}

@@ -5,7 +5,7 @@ import io
 import os
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from runs.cache import Store
 from runs.config.groups import Choice, comment
 from runs.config.overrides import spell
 from runs.report.rendering import environment
-from runs.report.sections import Column, Table
+from runs.report.sections import Column, Section, Table
 from runs.stages.lineage import short
 from runs.storage.disk import write_text
 from runs.storage.together import Output, check_place, write_together
@@ -37,6 +37,32 @@ KINDS = {"numbers": "numbers", "dates": "dates, in days since 1970-01-01", "cate
 
 
 @dataclass(frozen=True)
+class Page:
+    """A page about a result.
+
+    Attributes:
+        title, introduction: its title, and paragraphs below.
+        sections: what it shows.
+        warnings: what may be wrong.
+        facts: technical facts by name.
+        method: displayed name of the method.
+        command: the command line of this result.
+    """
+
+    title: str
+    introduction: Sequence[str]
+    sections: Sequence[Section]
+    warnings: Sequence[str] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    method: str = ""
+    command: str = ""
+
+    def html(self) -> str:
+        """The page as HTML; all text is escaped."""
+        return as_utf8(environment().get_template("own_data.html").render(page=self))
+
+
+@dataclass(frozen=True)
 class Written:
     """The output files of a result, and the use of the columns of a table in words."""
 
@@ -50,35 +76,26 @@ class Written:
         return {"rows": str(self.rows), "page": str(self.page), **columns}
 
 
-def command_line(verb: str, settings: Sequence[str]) -> str:
-    """The command line of a verb, for the shell."""
-    return shlex.join(["transduce", verb, *settings])
-
-
-def html_of(page: Mapping[str, Any]) -> str:
-    """The page as HTML; all text is escaped.
-
-    Args:
-        page: `title`; paragraphs of the `introduction`; `warnings` about what may be wrong; `sections`, of
-            `runs.report.sections`; displayed name of the `method`; `command`, the command line of this result; and
-            technical `facts` by name.
-    """
-    return environment().get_template("own_data.html").render(page=page)
-
-
-def write_page(rows: Path, write_rows: Callable[[Path], object], page: Mapping[str, Any], *others: Output) -> Written:
+def write_page(
+    page: Page, choice: Choice, command: str, rows: Path, write_rows: Callable[[Path], object], *others: Output
+) -> Written:
     """Write a file of rows and others, and the page beside the rows: all of them, or none.
 
     Args:
+        page: the page, to which method and settings are added.
+        choice: the method or strategy.
+        command: the command line of this result.
         rows: path of the rows.
         write_rows: function that writes the rows to a path.
-        page: as in `html_of`.
         others: other files.
 
     Raises:
         InputError: the disk is full or not writable.
     """
-    place, html = page_beside(rows), as_utf8(html_of(page))
+    about = comment(choice.group, choice.name).rstrip(".")
+    method = f"{short(choice)}, {about}" if about else short(choice)
+    facts = {"file": rows.name, **page.facts, "settings": spell(choice.options)}
+    place, html = page_beside(rows), replace(page, method=method, command=command, facts=facts).html()
     rows.parent.mkdir(parents=True, exist_ok=True)
     shown = Output(place, "output=FILE", lambda path: write_text(path, html))
     write_together([Output(rows, "output=FILE", write_rows), shown, *others])
@@ -86,50 +103,41 @@ def write_page(rows: Path, write_rows: Callable[[Path], object], page: Mapping[s
 
 
 def write_table(
+    page: Page,
     result: "Clustered | FairResult",
     contents: "Contents",
-    store: "Store",
     added: Mapping[str, Any],
-    command: str,
     facts: Mapping[str, str],
-    parts: dict[str, Any],
+    store: Store,
+    command: str,
 ) -> Written:
-    """Write the rows of a clustered table with the added columns, and its page: both of them, or none.
-
-    Args:
-        result: the clustering.
-        contents: the table.
-        store: the store, for the default folder.
-        added: the added columns.
-        command: the command line that produces this result.
-        facts: technical facts besides those of every clustering.
-        parts: title, introduction, warnings and sections of the page.
-    """
-    config, file = result.config, contents.file
-    stem, ending = stem_and_ending(file.path)
-    name = f"{stem}-{short(config.method)}-{result.n_clusters}-{result.key[:6]}{ending}"
-    rows = output_path(config.output, store, "clusters", name)
-    page = {
-        **parts,
-        "title": parts["title"] + file.path.name,
-        "method": method_name(config.method),
-        "command": command,
-        "facts": {
-            "rows with their clusters": rows.name,
-            "run in MLflow": result.run_id,
-            "identity": result.key,
-            "seed": str(config.seed),
-            "columns": "not scaled" if config.dataset.options["scale"] is None else "in their standard deviations",
-            **facts,
-            "settings": spell(config.method.options),
-        },
-    }
-    written = write_page(rows, lambda path: file.save(path, added, contents.rows), page)
+    """Write the rows of a clustered table with the added columns, and its page, to which the facts are added."""
+    config, (stem, ending) = result.config, stem_and_ending(contents.file.path)
+    scale = "not scaled" if config.dataset.options["scale"] is None else "in their standard deviations"
+    page = replace(
+        page, title=page.title + contents.file.path.name, facts={**run_facts(result), "columns": scale, **facts}
+    )
+    parts = stem, short(config.method), result.n_clusters, result.key[:6]
+    rows = output_path(config.output, store, "clusters", *parts, ending=ending)
+    written = write_page(
+        page, config.method, command, rows, lambda path: contents.file.save(path, added, contents.rows)
+    )
     return replace(written, columns=columns_used(contents))
 
 
-def output_path(output: str | None, store: Store, folder: str, name: str) -> Path:
-    """The path of the rows: the given one, or a name in a folder of the results."""
+def run_facts(result: "Clustered | FairResult") -> dict[str, str]:
+    """What identifies a run."""
+    return {"run in MLflow": result.run_id, "identity": result.key, "seed": str(result.config.seed)}
+
+
+def command_line(verb: str, settings: Sequence[str]) -> str:
+    """The command line of a verb, for the shell."""
+    return shlex.join(["transduce", verb, *settings])
+
+
+def output_path(output: str | None, store: Store, folder: str, *parts: object, ending: str = ".csv") -> Path:
+    """The path of the rows: the given one, or a name of these parts in a folder of the results."""
+    name = "-".join(map(str, parts)) + ending
     return store.root / folder / name if output is None else Path(output).expanduser()
 
 
@@ -168,27 +176,18 @@ def stem_and_ending(path: Path) -> tuple[str, str]:
     return stem, path.name.removeprefix(stem)
 
 
-def method_name(choice: Choice) -> str:
-    """The displayed name of a method, with its description."""
-    about = comment(choice.group, choice.name).rstrip(".")
-    return f"{short(choice)}, {about}" if about else short(choice)
-
-
 def as_utf8(text: str) -> str:
     """Escape bytes of file names that are not UTF-8: caf\\udce9.png."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def data_url(content: bytes, kind: str) -> str:
-    """A picture as a URL that contains it. `kind`: png or jpeg."""
-    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
-
-
-def picture(figure: "Figure") -> str:
-    """A figure of matplotlib as a data URL; equal figures give equal text."""
+def data_url(content: "bytes | Figure") -> str:
+    """A JPEG picture, or a figure of matplotlib as PNG, as a URL that contains it; equal figures give equal text."""
+    if isinstance(content, bytes):
+        return f"data:image/jpeg;base64,{base64.b64encode(content).decode()}"
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=PIXELS, metadata={"Software": "transduce"})
-    return data_url(stream.getvalue(), "png")
+    content.savefig(stream, format="png", dpi=PIXELS, metadata={"Software": "transduce"})
+    return f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
 
 
 def of_frame(frame: pd.DataFrame, caption: str = "", *, text: Collection[str] = ()) -> Table:
@@ -241,10 +240,10 @@ def csv_of(frame: pd.DataFrame, digits: int = 6) -> str:
     for place, name in enumerate(frame.columns):
         if not pd.api.types.is_numeric_dtype(frame[name]):
             shown[name] = [
-                as_text(cell, "./" if not place else "'") if isinstance(cell, str) else "" for cell in frame[name]
+                as_utf8(as_text(cell, "'" if place else "./")) if isinstance(cell, str) else "" for cell in frame[name]
             ]
     shown.columns = pd.Index([as_text(str(name)) for name in frame.columns])
-    return as_utf8(shown.to_csv(index=False, float_format=f"%.{digits}f", lineterminator="\n"))
+    return str(shown.to_csv(index=False, float_format=f"%.{digits}f", lineterminator="\n"))
 
 
 def number(value: float) -> str:
@@ -252,10 +251,10 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 9_999.5 else f"{value:.0f}" if abs(value) >= 99.5 else f"{value:.3g}"
 
 
-def percent(share: float) -> str:
-    """A share in percent; 0 % and 100 % only if exact, - for NaN."""
+def percent(share: float, unknown: str = "-") -> str:
+    """A share in percent; 0 % and 100 % only if exact."""
     if share != share:
-        return "-"
+        return unknown
     if 0 < share <= 0.005 or 0.995 <= share < 1:
         return "under 1 %" if share < 0.5 else "over 99 %"
     return f"{100 * share:.0f} %"

@@ -2,10 +2,10 @@
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,14 @@ from PIL import Image
 from clustering.files.pictures import open_picture
 from clustering.files.regular import read_bytes
 from clustering.files.tensors import read_tensors, write_tensors
+from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import quiet
 from clustering.lengths import unit_rows
 from fsl.features.prompts import texts_of
 from fsl.picture_folders import digests
 from runs.cache import Store, key
+from runs.own_data.page import data_url
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 KIND = "features"
 FORMAT = "transduce picture features 1"
 FILE = "features.safetensors"
+SIDE = 128  # longer side of a thumbnail on a page in pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,22 +76,23 @@ def encode(
     Raises:
         InputError: a picture cannot be read, or with `skip`, none can be read.
     """
-    contents = digests(files)
-    same = key(KIND, {}, {"encoder": encoder.fingerprint, "pictures": contents}, {})
-    with store.lock(KIND, same, "the features of these pictures", progress.note):
-        features = _cached(store, same, progress)
-        if features is not None:
-            progress.note(f"features of {len(files):,} pictures: reused")
-            return Pictures(tuple(files), contents, np.arange(len(files)), features)
+    contents, broken = digests(files), dict[int, str]()
+    kept = np.arange(len(files))
+
+    def computed() -> "tuple[Tensor, bool]":
+        nonlocal kept
         encoded = encoder.encode(files, broken="skip" if skip else "raise", progress=progress)
-        broken = tuple(encoded.broken.values())
-        for problem in broken:
+        broken.update(encoded.broken)
+        kept = encoded.kept.numpy()
+        for problem in broken.values():
             progress.note(f"skipped: {problem}")
         if len(broken) == len(files):
             raise InputError(f"none of {len(files):,} pictures can be read; the first: {broken[0]}")
-        if not broken:  # sets with broken pictures are read again each time, to report the errors
-            _keep(encoded.features, store, same)
-    return Pictures(tuple(files), contents, encoded.kept.numpy(), encoded.features, broken)
+        return encoded.features, not broken  # sets with broken pictures are read again, to report the errors
+
+    what = f"features of {len(files):,} pictures"
+    features = _cached(what, {"encoder": encoder.fingerprint, "pictures": contents}, computed, store, progress)
+    return Pictures(tuple(files), contents, kept, features, tuple(broken.values()))
 
 
 def encode_names(
@@ -100,13 +104,10 @@ def encode_names(
         InputError: the network has no text tower.
     """
     texts = {"encoder": encoder.fingerprint, "texts": texts_of(names, prompts), "prompts": len(prompts)}
-    same = key(KIND, {}, texts, {})
-    with store.lock(KIND, same, "the features of these class names", progress.note):
-        features = _cached(store, same, progress)
-        if features is None:
-            features = encoder.encode_names(names, prompts, progress=progress)
-            _keep(features, store, same)
-    return features
+    what = f"features of {len(names):,} class names"
+    return _cached(
+        what, texts, lambda: (encoder.encode_names(names, prompts, progress=progress), True), store, progress
+    )
 
 
 def with_features(data: "Dataset", config: "ClusterConfig") -> "Dataset":
@@ -136,11 +137,38 @@ def thumbnail(file: str, size: int) -> bytes:
     return stream.getvalue()
 
 
-def _cached(store: Store, same: str, progress: "Progress") -> "Tensor | None":
-    """Return features from the cache; None if they are not there. The caller holds the lock."""
-    entry = store.find(KIND, same, progress.note, held=True)
-    return None if entry is None else read_tensors(entry.path / FILE, FORMAT, f"remove {entry.path}")[0]["features"]
+def thumbnail_urls(files: Sequence[str], progress: "Progress" = quiet) -> dict[str, str]:
+    """A thumbnail of each file as a data URL; empty if the file has changed since it was read, and is no picture."""
+    urls = dict[str, str]()
+    with progress.track("making thumbnails", len(files)) as advance:
+        for file, url in on_each_core(_thumbnail_url, files):
+            urls[file] = url
+            advance()
+    return urls
 
 
-def _keep(features: "Tensor", store: Store, same: str) -> None:
-    store.publish(KIND, same, lambda folder: write_tensors(folder / FILE, {"features": features}, {"format": FORMAT}))
+def _thumbnail_url(file: str) -> str:
+    try:
+        return data_url(thumbnail(file, SIDE))
+    except InputError:
+        return ""
+
+
+def _cached(
+    what: str,
+    inputs: Mapping[str, Any],
+    compute: "Callable[[], tuple[Tensor, bool]]",
+    store: Store,
+    progress: "Progress",
+) -> "Tensor":
+    """Features from the cache, or computed: `compute` returns them, and whether they are to be kept."""
+    same = key(KIND, {}, inputs, {})
+    with store.lock(KIND, same, what, progress.note):
+        if entry := store.find(KIND, same, progress.note, held=True):
+            progress.note(f"{what}: reused")
+            return read_tensors(entry.path / FILE, FORMAT, f"remove {entry.path}")[0]["features"]
+        features, keep = compute()
+        if keep:
+            form = {"format": FORMAT}
+            store.publish(KIND, same, lambda folder: write_tensors(folder / FILE, {"features": features}, form))
+    return features

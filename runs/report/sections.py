@@ -46,8 +46,8 @@ class Shown(NamedTuple):
     source: str
     name: str
     certain: str
-    second: str
-    meant: str
+    second: str = ""
+    meant: str = ""
 
 
 class Section(NamedTuple):

@@ -92,8 +92,10 @@ class Browser:
         return json.loads(message)
 
     def _note(self, event):
-        self._events.append(event.get("method"))
         known = event.get("params", {})
+        self._events.append(event.get("method"))
+        if event.get("method") == "Page.frameNavigated":
+            self._events.append(known["frame"]["loaderId"])
         if event.get("method") == "Network.requestWillBeSent":
             self.requests.append(known["request"]["url"])
         elif event.get("method") == "Log.entryAdded":
@@ -108,9 +110,12 @@ class Browser:
         scheme = "dark" if dark else "light"
         self("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
         self._events.clear()
-        loads = "loaderId" in self("Page.navigate", url=address)  # else it is another place of the same page
-        while loads and "Page.loadEventFired" not in self._events:
+        loader = self("Page.navigate", url=address).get("loaderId")  # without, it is another place of the same page
+        while loader and "Page.loadEventFired" not in self._after(loader):  # the last page may be loading still
             self._note(self._next())
+
+    def _after(self, event):
+        return self._events[self._events.index(event) :] if event in self._events else []
 
     def value(self, expression):
         """What a piece of script gives on the page."""

@@ -13,7 +13,7 @@ CODES = {"Enter": 13, " ": 32, "Backspace": 8, "Delete": 46, "ArrowLeft": 37, "A
 LIMIT = 180  # seconds until the page must show what is awaited
 CHOSEN = "document.querySelector('.item[aria-selected=true]')"
 OPEN = f"{CHOSEN}?.classList.contains('open')"
-SAVED = "!document.querySelector('.saving, .unsaved')"
+SAVED = "document.body.dataset.unsaved === '0'"
 
 
 class Server:
@@ -74,18 +74,19 @@ class Window:
 
     def wait(self, expression):
         end = time.monotonic() + LIMIT
-        while not self.browser.value(f"Boolean({expression})"):
+        asked = f"(value => typeof value === 'string' ? value : Boolean(value))({expression})"
+        while not (found := self.browser.value(asked)):
             seen = self.browser.value("document.body.innerText")
             assert time.monotonic() < end, f"{expression}: {seen}"
             time.sleep(0.05)
+        return found
 
     def text(self, id):
         return self.browser.value(f"document.getElementById('{id}').innerText")
 
     def current(self):
         """Title of the current item, when there is one that can be answered."""
-        self.wait(OPEN)
-        return self.browser.value(f"{CHOSEN}.querySelector('.title').textContent")
+        return self.wait(f"{OPEN} && {CHOSEN}.querySelector('.title').textContent")
 
     def add(self, name):
         self.press("+")

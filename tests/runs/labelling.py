@@ -3,7 +3,7 @@
 import numpy as np
 
 from fsl.extra.smoothed_ridge import SmoothedRidge
-from runs.labelling.answers import Given
+from runs.labelling.journal import Given
 from runs.labelling.labeller import Labeller
 from runs.labelling.pile import Pile
 from runs.labelling.session import Session
@@ -40,7 +40,7 @@ def class_of(item):
 
 
 def label(session, *items, client="me"):
-    answers = [given(item, session.answers.versions[item], "label", class_of(item)) for item in items]
+    answers = [given(item, session.versions[item], "label", class_of(item)) for item in items]
     return session.answer(client, answers)
 
 

@@ -5,7 +5,6 @@ import pytest
 
 from fsl.extra.smoothed_ridge import SmoothedRidge
 from runs.labelling.labeller import OPEN, Labeller, Snapshot
-from runs.labelling.views import estimate
 
 LETTERS = ("a", "b", "c", "d", "e")
 
@@ -17,27 +16,29 @@ def session_corrections(seed, *, size=400, batch=40, batches=7, corrected=12, co
     centres = random.normal(size=(len(LETTERS), 8))
     features = centres[truth] + random.uniform(0.5, 1.2) * random.normal(size=(size, 8))
     labeller = Labeller(features.astype(np.float32), SmoothedRidge(), seed=seed)
-    given = np.full(size, OPEN)
+    given, ids = np.full(size, OPEN), [*map(str, range(size))]
     audit, selected = np.zeros(size, dtype=bool), np.zeros(size, dtype=bool)
     for number in range(batches + 1):
         by_hand = (given >= 0) & ~audit & ~selected & counted
         wanted = batch if number < batches else 0
-        snapshot = Snapshot(number, range(size), LETTERS, given.copy(), audit.copy(), by_hand, wanted)
-        predicted, shown = labeller.step(snapshot)
-        audit[shown.taken] = False
-        selected[shown.taken] = True
-        audit[shown.joined] = True
-        audit[shown.drawn] = True
-        selected[[row for row in shown.batch if row not in shown.drawn]] = True
+        snapshot = Snapshot(number, ids, LETTERS, given.copy(), audit.copy(), by_hand, wanted)
+        predicted, found = labeller.step(snapshot)
+        items, drawn, taken, joined = (
+            list(map(int, part)) for part in (found.items, found.drawn, found.taken, found.joined)
+        )
+        audit[taken] = False
+        selected[taken] = True
+        audit[joined + drawn] = True
+        selected[[row for row in items if row not in drawn]] = True
         right = None if predicted is None else predicted.probabilities.argmax(axis=1) == truth
         if wanted:
-            given[shown.batch] = truth[shown.batch]
+            given[items] = truth[items]
             if number >= 3:
                 wrong = random.permutation(np.flatnonzero((given == OPEN) & ~right))[:corrected]
                 given[wrong] = truth[wrong]
     rest = (given == OPEN) | audit
-    assert rest.sum() == shown.population
-    return float(right[rest].mean()), estimate(shown)
+    assert rest.sum() == found.accuracy.population
+    return float(right[rest].mean()), found.accuracy
 
 
 def covered(number, **options):

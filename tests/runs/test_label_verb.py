@@ -226,7 +226,7 @@ class Page:
     def ready(self):
         state = self.ask("/api/state")
         answered = all(item["state"] != "open" for item in state["batch"])
-        return self.ask("/api/step", {}) if answered else state
+        return self.ask("/api/step", {})["state"] if answered else state
 
     def label(self, item):
         given = {"id": item["id"], "version": item["version"], "action": "label", "label": "ab"[int(item["title"]) % 2]}
@@ -246,7 +246,8 @@ def test_kill_9_loses_no_answer_and_ctrl_c_writes_the_labels(here, child_environ
         assert item["columns"]["text"].startswith("=row")
         assert item["picture"] == f"/api/picture/{item['id']}"
         for item in page.ready()["batch"][:7]:
-            saved.add(page.label(item)["saved"][0])
+            assert page.label(item)["conflicts"] == []
+            saved.add(item["id"])
         second = main(list(COMMAND[2:]))
         said = capsys.readouterr()
         assert second == 2
@@ -256,7 +257,7 @@ def test_kill_9_loses_no_answer_and_ctrl_c_writes_the_labels(here, child_environ
         child.wait(60)
     (journal,) = here.glob("results/labelling/*/journal.jsonl")
     with journal.open("ab") as file:
-        file.write(b'{"kind":"answer","number":8,"id":"')  # what a write that is cut off leaves
+        file.write(b'{"kind":"answers","client":"me","answers":[{"id":"')  # what a write that is cut off leaves
     with started(COMMAND, environment) as child:
         again = Page(child)
         assert (again.root, again.token) == (page.root, page.token)  # an open page goes on

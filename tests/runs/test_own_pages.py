@@ -15,18 +15,17 @@ from fairness.datasets.table import Table as FairTable
 from fairness.groups import groups_of
 from runs.own_data.clusters_page import Found, clusters_page
 from runs.own_data.fairness_page import FairClusters, fairness_page
-from runs.own_data.page import html_of, number, percent
+from runs.own_data.page import Page, number, percent
 from tests.runs.pages import text
 
 BAD = "<script>alert(1)</script>"
 
 
-def page(parts: dict, **changes) -> str:
-    given = {"title": "t", "method": "K-means", "command": "transduce cluster", "facts": {}}
-    return html_of(given | parts | changes)
+def page(shown: Page, **changes) -> str:
+    return replace(shown, **changes).html()
 
 
-def clusters_pages(folder: Path, frame: pd.DataFrame, labels: list[int], **changes) -> dict:
+def clusters_pages(folder: Path, frame: pd.DataFrame, labels: list[int], **changes) -> Page:
     path = folder / "rows.csv"
     frame.to_csv(path, index=False)
     own = np.array(labels)
