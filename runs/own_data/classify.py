@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from clustering.foundation.progress import Progress
 
 STAGE = "classify"
-COLUMNS = ("picture", "class", "confidence")
+COLUMNS = ("picture", "class")
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,12 +68,12 @@ class Classified:
 
     @cached_property
     def rows(self) -> pd.DataFrame:
-        """A row for each of the N pictures: picture, its path relative to the query folder; class and confidence, the
-        predicted class and its probability; and if every picture is in a folder with the name of a class, truth."""
+        """A row for each of the N pictures: picture, its path relative to the query folder; class and probability of
+        the prediction; and if every picture is in a folder with the name of a class, truth."""
         names, best = _relative(self.config, self.query.files), self.probabilities.argmax(axis=1)
-        texts = dict(zip(COLUMNS, (names, np.array(self.classes, dtype=object)[best]), strict=False))
+        texts = dict(zip(COLUMNS, (names, np.array(self.classes, dtype=object)[best]), strict=True))
         rows = pd.DataFrame(texts, dtype=object)  # names of files need not be UTF-8, as strings of pandas are
-        rows["confidence"] = self.probabilities.max(axis=1)
+        rows["probability"] = self.probabilities.max(axis=1)
         known, depth = set(self.classes), 1 + max(name.count("/") for name in self.classes)
 
         def class_of(folders: list[str]) -> str:
@@ -90,7 +90,7 @@ class Classified:
         return float((self.rows["class"] == self.rows["truth"]).mean()) if "truth" in self.rows else None
 
     def predictions(self) -> str:
-        """The predictions as CSV: name, class, confidence and the probability of each class; only the name of a picture
+        """The predictions as CSV: name, class and the probability of each class; only the name of a picture
         that could not be read."""
         chances = pd.DataFrame(self.probabilities, columns=[as_utf8(f"p({name})") for name in self.classes])
         found = self.rows[[*COLUMNS[1:]]].join(chances).set_index(self.query.kept)
@@ -107,9 +107,7 @@ class Classified:
         if "truth" in rows:
             frame["correct"] = rows.loc[rows["class"] == rows["truth"], "class"].value_counts()
             frame["in its folder"] = rows["truth"].value_counts()
-        counts = frame.fillna(0).astype(int).map("{:,}".format)
-        confidence = rows.groupby("class")["confidence"].mean()
-        return counts.assign(confidence=confidence.map("{:.2f}".format)).fillna("").reset_index()
+        return frame.fillna(0).astype(int).map("{:,}".format).reset_index()
 
     def by_level(self) -> list[str]:
         """A sentence for each level above the classes, of names such as "bird/wren"."""

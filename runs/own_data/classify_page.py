@@ -60,8 +60,8 @@ def _introduction(result: Classified) -> list[str]:
     if result.classifier.text_ is not None:
         evidence = f"the class names and {shots}" if len(result.classifier.support_) else "the class names alone"
     lines = [
-        f"{_pictures(count)}, classified into {classes} classes from {evidence}. Within a class, those with the lowest "
-        "confidence come first: check these."
+        f"{_pictures(count)}, classified into {classes} classes from {evidence}. Of each class, the least certain come "
+        "first: check these."
     ]
     if result.accuracy is not None:
         lines.append(
@@ -71,21 +71,20 @@ def _introduction(result: Classified) -> list[str]:
         )
     return [
         *lines,
-        "Each picture has the probability of the predicted class, the second most likely class, and its name. If all "
-        f"{classes} classes were equally likely, each would have {_percent(1 / classes)}. The probabilities rank by "
-        "confidence, but are not calibrated.",
+        "Each picture has the second most likely class, and its name. The table has the probabilities of all classes; "
+        "they order pictures by certainty, but are not calibrated.",
         *result.statements(),
     ]
 
 
 def _sections(result: Classified, progress: Progress) -> list[Section]:
-    files, rows = result.query.files, result.rows.sort_values("confidence", kind="stable")
+    files, rows = result.query.files, result.rows.sort_values("probability", kind="stable")
     first = rows.groupby("class").head(max(1, SHOWN // len(result.classes)))
     urls = thumbnail_urls([files[row] for row in first.index], progress)
     sections = [Section("The classes", tables=[of_frame(result.class_counts())])]
     for name in result.classes:
         shown, count = first[first["class"] == name], int((rows["class"] == name).sum())
-        more = [f"{count - len(shown):,} more with higher confidence are not shown."] if count > len(shown) else []
+        more = [f"{count - len(shown):,} more that are more certain are not shown."] if count > len(shown) else []
         gallery = [_shown(result, row, urls[files[row]]) for row in shown.index]
         sections.append(Section(f"{name}: {_pictures(count)}", more, gallery=gallery))
     return sections + ([Section("Not read", items=[*map(Item, result.broken)])] if result.broken else [])
@@ -93,10 +92,9 @@ def _sections(result: Classified, progress: Progress) -> list[Section]:
 
 def _shown(result: Classified, row: Any, url: str) -> Shown:
     chances, about = result.probabilities[row], result.rows.loc[row]
-    first, second = np.argsort(-chances, kind="stable")[:2]  # ties go to the lowest class, as in predictions
+    second = np.argsort(-chances, kind="stable")[1]  # ties go to the lowest class, as in predictions
     meant = about.get("truth", about["class"])
-    then = f"{result.classes[second]} {_percent(float(chances[second]))}"
-    return Shown(url, about["picture"], _percent(float(chances[first])), then, "" if meant == about["class"] else meant)
+    return Shown(url, about["picture"], "", result.classes[second], "" if meant == about["class"] else meant)
 
 
 def _percent(share: float) -> str:

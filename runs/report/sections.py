@@ -38,14 +38,14 @@ class Shown(NamedTuple):
     Attributes:
         source: its thumbnail as a data URL; empty if there is none.
         name: its name.
-        certain: probability of the predicted class.
-        second: the second most likely class with its probability.
+        certain: confidence of a cluster; empty for a class, whose probabilities are not calibrated.
+        second: the second most likely class.
         meant: the class of its folder, if different from the predicted one.
     """
 
     source: str
     name: str
-    certain: str
+    certain: str = ""
     second: str = ""
     meant: str = ""
 
