@@ -22,8 +22,8 @@ from runs.config.base import PLACES, group_names, group_of
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig, parse
 from runs.config.overrides import write
 from runs.storage.locks import Say
-from runs.tables.papers.paper import SMALL
-from runs.tables.papers.published import figures
+from runs.tables.paper import SMALL
+from runs.tables.published import figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,10 +14,9 @@ from runs.report.papers import Paper
 from runs.report.rendering import link, relative, rendered, slug, verdict
 from runs.report.sections import Item, Section, table_of
 from runs.tables import formats
-from runs.tables.cell import STATUSES
 from runs.tables.counts import counts_of, in_words
-from runs.tables.papers.published import Place, causes, errata
-from runs.tables.table import CLAIM_STATUSES, Table
+from runs.tables.published import Place, causes, errata
+from runs.tables.table import CLAIM_STATUSES, STATUSES, Table
 
 Page = tuple[str, str, Markup]
 """Path, title and content."""

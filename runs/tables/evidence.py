@@ -20,14 +20,13 @@ from runs.config.configs import FairConfig
 from runs.config.groups import names
 from runs.record.query import RunRow, read_runs
 from runs.stages.lineage import revisions_of
-from runs.tables.cell import Cell, SeedResult
 from runs.tables.claims import findings_of
 from runs.tables.claims.claim import Read
 from runs.tables.claims.few_shot import gain
 from runs.tables.judging import judged
 from runs.tables.keys import cell_key, features_here, settings_of
 from runs.tables.shipped import shipped_results
-from runs.tables.table import Table
+from runs.tables.table import Cell, SeedResult, Table
 
 if TYPE_CHECKING:
     from runs.track import Tracker

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from runs.console.output import WIDE
 from runs.tables import layout
-from runs.tables.cell import Cell, Status
 from runs.tables.keys import cell_key
 from runs.tables.layout import Piece
-from runs.tables.table import Table
+from runs.tables.table import Cell, Status, Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -9,8 +9,7 @@ from runs.config.compose import accepts
 from runs.config.configs import ClusterConfig, EvaluateConfig, parse
 from runs.config.groups import SAME, names
 from runs.stages.lineage import short, short_name, weights_name
-from runs.tables.cell import Cell
-from runs.tables.table import Table, distinct
+from runs.tables.table import Cell, Table, distinct
 
 NO_CLASSES = ("predictions",)
 """Data sets whose points have no true classes."""

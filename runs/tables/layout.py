@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from runs.tables.cell import STATUSES, Cell, SeedResult, Status
-from runs.tables.papers.published import published_table
-from runs.tables.table import Table
+from runs.tables.published import published_table
+from runs.tables.table import STATUSES, Cell, SeedResult, Status, Table
 
 HEADING = 12  # characters that a line of a heading may always have
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # marks of footnotes; Unicode has no raised q

@@ -19,9 +19,8 @@ import pandas as pd
 from clustering.foundation.errors import InputError
 from runs.cache import raised
 from runs.stages.lineage import revisions_of
-from runs.tables.cell import Cell, SeedResult
 from runs.tables.keys import Config, cell_key, features_here
-from runs.tables.table import CLAIM_STATUSES, Finding, Table
+from runs.tables.table import CLAIM_STATUSES, Cell, Finding, SeedResult, Table
 
 RUNS = Path(__file__).resolve().parents[1]
 PLACE = next((at for at in (RUNS, RUNS.parent) if (at / "reproduction").is_dir()), RUNS) / "reproduction"

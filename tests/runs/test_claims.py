@@ -19,7 +19,6 @@ from runs.stages.clustering.results import Trials
 from runs.stages.clustering.stage import clustering
 from runs.stages.fair.results import PATH, TradeOff
 from runs.stages.fair.stage import fair_clustering
-from runs.tables.cell import Cell, SeedResult
 from runs.tables.claims import CLAIMS, findings_of
 from runs.tables.claims.claim import Claim
 from runs.tables.claims.clustering import of_order
@@ -27,8 +26,8 @@ from runs.tables.claims.fair import objective_at
 from runs.tables.claims.few_shot import Gain
 from runs.tables.evidence import look_up
 from runs.tables.grid import clusterings_table
-from runs.tables.papers.paper import paper_table
-from runs.tables.table import Table
+from runs.tables.paper import paper_table
+from runs.tables.table import Cell, SeedResult, Table
 from tests.runs.records import copy_results
 
 TASKS = 400

@@ -31,7 +31,7 @@ from runs.record.tracked_run import TAG_LENGTH
 from runs.report.figures import read_figures
 from runs.stages.pipeline import Tuning, evaluation, tune
 from runs.stages.tuning import recorded_tuning
-from runs.tables.papers.published import figures
+from runs.tables.published import figures
 from runs.tables.shipped import drawings
 from runs.track import Tracker
 from tests.runs.records import copy_results, runs_of

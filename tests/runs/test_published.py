@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from clustering.foundation.errors import InputError
-from runs.tables.papers.published import (
+from runs.tables.published import (
     Erratum,
     build,
     causes,

@@ -23,8 +23,8 @@ from runs.report.site import build_report
 from runs.stages.fair.stage import fair_clustering
 from runs.tables.evidence import look_up
 from runs.tables.formats import FILES, records
-from runs.tables.papers.paper import paper_table
-from runs.tables.papers.published import errata, figures, published_names
+from runs.tables.paper import paper_table
+from runs.tables.published import errata, figures, published_names
 from runs.tables.shipped import CLAIMS, RESULTS, shipped_results
 from runs.track import Tracker
 from tests.runs.records import copy_results, exporting

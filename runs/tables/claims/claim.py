@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runs.config.source import freeze
-from runs.tables.cell import Cell
-from runs.tables.papers.published import read_published
-from runs.tables.table import ClaimStatus, Finding, Table
+from runs.tables.published import read_published
+from runs.tables.table import Cell, ClaimStatus, Finding, Table
 
 Read = Callable[[Cell], Mapping[int, Any]]
 Found = Iterator[tuple[ClaimStatus, str]]

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clustering.evaluation.protocol import ACCURACY
-from runs.tables.cell import Cell
 from runs.tables.claims.claim import Cells, Claim, Found, Results, by_dataset
-from runs.tables.table import ClaimStatus, Table
+from runs.tables.table import Cell, ClaimStatus, Table
 
 if TYPE_CHECKING:
     from runs.stages.clustering.results import Trials

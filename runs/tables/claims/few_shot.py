@@ -15,10 +15,9 @@ import numpy as np
 
 from fsl.evaluation.scores import Evaluation
 from runs.config.groups import Choice
-from runs.tables.cell import Cell
 from runs.tables.claims.claim import Cells, Claim, Results
 from runs.tables.keys import settings_of
-from runs.tables.table import ClaimStatus, Table
+from runs.tables.table import Cell, ClaimStatus, Table
 
 BySeed = Mapping[int, Evaluation]
 """The tracked runs of a cell, task by task."""

@@ -38,9 +38,9 @@ from runs.config import groups, overrides
 from runs.config.base import group_of
 from runs.config.configs import SCHEMAS, ClusterConfig, EvaluateConfig, FairConfig
 from runs.config.yaml_files import read
-from runs.tables.cell import Cell, Tolerance
 from runs.tables.keys import Config
-from runs.tables.papers.published import STRICT, build
+from runs.tables.published import STRICT, build
+from runs.tables.table import Cell, Tolerance
 
 GROUP = "table"  # folder of configs/
 WEIGHT = "fairness_weight"

@@ -1,6 +1,6 @@
 """A paper's table, with the config that fills each of its cells.
 
-What is printed is in `runs/published/`; how a cell is run here is in `configs/table/`, see `runs.tables.papers.recipe`.
+What is printed is in `runs/published/`; how a cell is run here is in `configs/table/`, see `runs.tables.recipe`.
 `thesis/4.4@omniglot` is the table on another benchmark, with a small network, and `thesis/2.2@digits` on another data
 set. Cells that become equal are merged.
 """
@@ -15,11 +15,10 @@ from clustering.foundation.errors import InputError, unknown
 from runs.config import groups
 from runs.config.configs import EvaluateConfig, parse
 from runs.stages.lineage import weights_name
-from runs.tables.cell import Cell
 from runs.tables.keys import Config, cell_key, differences, settings_of
-from runs.tables.papers.published import causes, errata, published_table
-from runs.tables.papers.recipe import WEIGHT, Recipe, Settings, recipe_of
-from runs.tables.table import Table, distinct
+from runs.tables.published import causes, errata, published_table
+from runs.tables.recipe import WEIGHT, Recipe, Settings, recipe_of
+from runs.tables.table import Cell, Table, distinct
 
 SMALL = "conv4"  # the network of a table on another benchmark
 SMALL_CLUSTERING = "small_cnn"  # the network of a table of clusterings on another data set, if the paper's has one
