@@ -10,6 +10,7 @@ import dataclasses
 import functools
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -99,9 +100,10 @@ class Shipped:
     def table(self, name: str, about: str) -> Table:
         """A table of the shipped results alone, without configs, such as one on other data."""
         known = self.results[self.results["table"] == name]
+        by_cell: Any = known.groupby([*HEADINGS[1:]], sort=False)["result"]
         cells = [
             Cell(**dict(zip(HEADINGS[1:], place, strict=True)), unit=_unit(place[-1]), results=tuple(results))
-            for place, results in known.groupby([*HEADINGS[1:]], sort=False)["result"]
+            for place, results in by_cell
         ]
         return Table(name, about, tuple(cells), notes=(_origin(known),), findings=tuple(self._findings(name)))
 
