@@ -44,27 +44,18 @@ RESULTS: Mapping[str, tuple[type[RunConfig], str]] = {  # class of configs, and 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """How one figure is made from the record.
+    """How one figure is made from the record."""
 
-    Attributes:
-        draw: gives the figure of all results, in order, and the words of its caption by name.
-        caption: its caption, with {names} of such words.
-        of: the verb whose results are drawn; empty for formulas, which need no run.
-        check: raises an `InputError` if configs make no figure, before anything is run for them.
-        settings: settings of the paper, by key.
-        networks: settings of each of the paper's networks, on top of `settings`.
-        elsewhere: settings that replace `networks` on other data.
-        revision: raise it with a change of the drawing, so that it is drawn again.
-    """
-
+    # Gives the figure of all results, in order, and the words of its caption by name.
     draw: "Callable[[Sequence[Any]], tuple[Figure, Mapping[str, str]]]"
-    caption: str
-    of: str = ""
+    caption: str  # with {names} of such words
+    of: str = ""  # the verb whose results are drawn; empty for formulas, which need no run
+    # Raises an `InputError` if configs make no figure, before anything is run for them.
     check: Callable[[Sequence[Any]], object] = len
-    settings: Mapping[str, str] = field(default_factory=dict)
-    networks: Sequence[Mapping[str, str]] = ({},)
-    elsewhere: Sequence[Mapping[str, str]] = ({},)
-    revision: int = 1
+    settings: Mapping[str, str] = field(default_factory=dict)  # of the paper, by key
+    networks: Sequence[Mapping[str, str]] = ({},)  # settings of each of the paper's networks, on top of `settings`
+    elsewhere: Sequence[Mapping[str, str]] = ({},)  # settings that replace `networks` on other data
+    revision: int = 1  # raise it with a change of the drawing, so that it is drawn again
 
     def read(self, config: Any, tracker: "Tracker", say: Say) -> Any:
         """The result of a config from the record; None, with a message, if there is no complete one."""

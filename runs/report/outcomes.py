@@ -25,19 +25,12 @@ CLAIMS, ERRATA = ("Claims", "claims.html"), ("Errata", "errata.html")
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What came out of the papers' tables and figures.
+    """What came out of the papers' tables and figures."""
 
-    Attributes:
-        papers: every work with its tables, filled.
-        figures: the figures of each work.
-        experiments: the tables of experiments, filled.
-        address: that of a run, by its id; None: results do not link to their runs.
-    """
-
-    papers: Sequence[Paper]
-    figures: Mapping[str, Sequence[Figure]]
-    experiments: Sequence[Table]
-    address: Callable[[str], str] | None = None
+    papers: Sequence[Paper]  # every work with its tables, filled
+    figures: Mapping[str, Sequence[Figure]]  # of each work
+    experiments: Sequence[Table]  # the tables of experiments, filled
+    address: Callable[[str], str] | None = None  # that of a run, by its id; None: results do not link to their runs
 
     @property
     def printed(self) -> list[Table]:

@@ -25,19 +25,13 @@ NAMES_IMAGES = {"benchmark", "features", "dataset", "fair_dataset"}
 
 
 class Paper(NamedTuple):
-    """A work with its tables.
+    """A work with its tables."""
 
-    Attributes:
-        work: its key, such as "thesis".
-        title: its title.
-        tables: the printed tables, in the order of print.
-        elsewhere: the same tables on other data or with other networks, by the name of the printed table; only tables
-            that have a run, of the user or else of the shipped record.
-    """
-
-    work: str
+    work: str  # its key, such as "thesis"
     title: str
-    tables: tuple[Table, ...]
+    tables: tuple[Table, ...]  # the printed tables, in the order of print
+    # The same tables on other data or with other networks, by the name of the printed table; only tables that have a
+    # run, of the user or else of the shipped record.
     elsewhere: Mapping[str, tuple[Table, ...]]
 
     @property

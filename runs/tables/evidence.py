@@ -194,12 +194,13 @@ class Record:
 def with_best(table: Table, read: Read) -> Table:
     """The table with `best` set for the cell of each column that is significantly better, task by task, than every
     other cell, if there is one."""
-    best = [_best([cell for cell in table.cells if cell.column_key == column], read) for column in table.columns]
-    return table.mapped(lambda cell: {"best": any(cell is one for one in best)})
+    filled = [cell for cell in table.cells if cell.results]
+    best = [_best([cell for cell in filled if cell.column_key == column], read) for column in table.columns]
+    return table.mapped(lambda cell: {"best": any(cell is one for one in best)}) if any(best) else table
 
 
 def _best(column: list[Cell], read: Read) -> Cell | None:
-    filled = [cell for cell in column if cell.results and cell.few_shot and cell.metric == "accuracy"]
+    filled = [cell for cell in column if cell.few_shot and cell.metric == "accuracy"]
     tasks = {_settings(cell.config, METHOD, within=False) for cell in filled}
     if len(filled) < 2 or len(tasks) > 1:
         return None  # metrics other than the accuracy have no value for each task

@@ -55,12 +55,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a row: the group of the row; a label, which is the name of the row in the first line, then what the
-    line shows; and a piece for each column that it has."""
+    """One line of a row."""
 
-    group: str
-    label: Piece
-    pieces: Mapping[Key, Piece]
+    group: str  # the group of the row
+    label: Piece  # the name of the row in the first line, then what the line shows
+    pieces: Mapping[Key, Piece]  # of the columns that it has
 
 
 def measured(cell: Cell, like: str = "", seeds: bool = False) -> str:
@@ -195,9 +194,10 @@ def wrapped(*texts: str) -> str:
 
 def parts(
     table: Table, shown: Sequence[Line], width: float = math.inf, gap: int = 3
-) -> Iterator[tuple[list[Key], list[list[Piece]]]]:
-    """The columns in parts that fit a width in characters, each with rows of pieces: the label, and one a column. There
-    are the lines that have something in these columns, and a line for the name of each group of rows.
+) -> Iterator[tuple[list[tuple[str, str]], list[list[Piece]]]]:
+    """The columns in parts that fit a width in characters: group and name of each, and rows of pieces: the label, and
+    one a column. There are the lines that have something in these columns, and a line for the name of each group of
+    rows.
 
     A group of columns is split only if it is too wide by itself, and columns without a row in common with those before
     begin a new part.
@@ -210,11 +210,10 @@ def parts(
         widths = {}
         for column in columns:
             pieces = [line.pieces[column] for line in shown if column in line.pieces]
-            names = wrapped(group, heads[column]).splitlines()
-            widths[column] = max(map(len, (*names, *(piece.text + piece.marks for piece in pieces)))) + gap
+            texts = [*wrapped(group, heads[column]).splitlines(), *(piece.text + piece.marks for piece in pieces)]
+            widths[column] = max(map(len, texts)) + gap
         rows = {cell.row_key for cell in table.cells if cell.column_key in widths}
-        if sum(widths.values()) > left or not known & rows:
-            left = 0
+        left = left if sum(widths.values()) <= left and known & rows else 0
         for column, wide in widths.items():
             if wide > left:
                 found.append([])
@@ -223,11 +222,11 @@ def parts(
             left -= wide
             known |= rows
     for part in found:
-        rows_: list[list[Piece]] = []
+        body: list[list[Piece]] = []
         for name, lines_ in groupby((line for line in shown if line.pieces.keys() & {*part}), lambda line: line.group):
-            rows_ += [[Piece(name, style="bold"), *[Piece()] * len(part)]] if name else []
-            rows_ += [[line.label, *(line.pieces.get(column, Piece()) for column in part)] for line in lines_]
-        yield part, rows_
+            body += [[Piece(name, style="bold"), *[Piece()] * len(part)]] if name else []
+            body += [[line.label, *(line.pieces.get(column, Piece()) for column in part)] for line in lines_]
+        yield [(column[0], heads[column]) for column in part], body
 
 
 def footnotes(table: Table) -> list[tuple[str, str, str]]:

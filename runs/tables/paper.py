@@ -179,7 +179,7 @@ def _on(wanted: Settings, benchmark: str, data: str) -> Settings:
 def _of_data(settings: Sequence[str], group: str, name: str, chosen: str) -> tuple[str, ...]:
     """The settings for the cells of a benchmark or data set: for those of mini, `mini.root=X` is `benchmark.root=X`;
     for others it is dropped."""
-    known, kept = groups.names(group), []
+    known, kept = groups.names(group) if settings else (), []
     for setting in settings:
         first, dot, rest = setting.partition("=")[0].partition(".")
         if not dot or first not in known:

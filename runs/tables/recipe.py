@@ -1,28 +1,8 @@
 """How the cells of a paper's table are run: `configs/table/<work>/<number>.yaml`.
 
-    all: {way: 5, tasks: 10000}               # settings of every cell
-    columns:
-      miniImageNet: {benchmark: mini}         # settings of the columns of that group or name
-    rows:
-      ResNet-18: {backbone: resnet18_84}      # settings of the rows of that group or name
-      SimpleShot: {strategy: simpleshot}
-    metrics: {Per Class: accuracy_per_class}  # by column or metric: its name in the runs, if not that of the print
-    scored: {LaplacianShot (ours): audit_best_permutation}  # by row or metric: the metric that was printed, if another
-    tolerance: {accuracy: 0.3}                # by metric or column, in the printed unit; x10 is a factor
-    same_queries: true                        # the print has the queries of the runs: intervals do not count
-    verb: fair                                # verb of the runs, if strategies and methods do not decide it
-    at:                                       # by row and column: the point of a path of weights that is compared
-      Synthetic: {Ours: {fairness_weight: 85, balance: balance_mean}}
-    cells:                                    # settings of one cell, by row and column
-      Adult: {Ours: {max_iter: 20}}
-    needs: a GPU                              # what the runs need besides folders; not on another data set
-    instead: {MNIST: pixels, not features}    # by row or column: how cells differ from the protocol of the print
-    cannot:                                   # by row and column: cells that are not run, with the reason
-      Bank: {Backurs et. al.: it takes two groups}
-
-Later settings of a cell override earlier ones, in this order. A row without a strategy or method cannot be run here.
-The tests check that headings and metrics are those of the print, and that compared points are on the path of their
-cell.
+Later settings of a cell override earlier ones: all, columns, rows, cells. A row without a strategy or method cannot be
+run here. The tests check that headings and metrics are those of the print, and that compared points are on the path of
+their cell.
 """
 
 import dataclasses
@@ -67,19 +47,25 @@ Typed = Annotated[Settings, BeforeValidator(_texts)]
 class Recipe:
     """How the cells of a table are run: the content of its file."""
 
-    all: Typed = field(default_factory=dict)
+    all: Typed = field(default_factory=dict)  # settings of every cell: {way: 5, tasks: 10000}
+    # Settings of the columns, or of the rows, of a group or name: {miniImageNet: {benchmark: mini}}
     columns: Mapping[str, Typed] = field(default_factory=dict)
     rows: Mapping[str, Typed] = field(default_factory=dict)
+    # By column or metric, its name in the runs, if not that of the print: {Per Class: accuracy_per_class}
     metrics: Typed = field(default_factory=dict)
+    # By row or metric, the metric that was printed, if another: {LaplacianShot (ours): audit_best_permutation}
     scored: Typed = field(default_factory=dict)
+    # By metric or column, in the printed unit; x10 is a factor: {accuracy: 0.3}
     tolerance: Mapping[str, Annotated[Tolerance, BeforeValidator(_tolerance)]] = field(default_factory=dict)
-    same_queries: StrictBool = False
-    verb: str = ""
+    same_queries: StrictBool = False  # the print has the queries of the runs: intervals do not count
+    verb: str = ""  # of the runs, if strategies and methods do not decide it: fair
+    # By row and column, the point of a path of weights that is compared:
+    # {Synthetic: {Ours: {fairness_weight: 85, balance: balance_mean}}}
     at: Mapping[str, Mapping[str, Typed]] = field(default_factory=dict)
-    cells: Mapping[str, Mapping[str, Typed]] = field(default_factory=dict)
-    needs: str = ""
-    instead: Settings = field(default_factory=dict)
-    cannot: Mapping[str, Settings] = field(default_factory=dict)
+    cells: Mapping[str, Mapping[str, Typed]] = field(default_factory=dict)  # by row and column: settings of one cell
+    needs: str = ""  # what the runs need besides folders, such as a GPU; not on another data set
+    instead: Settings = field(default_factory=dict)  # by row or column, how cells differ from the protocol of the print
+    cannot: Mapping[str, Settings] = field(default_factory=dict)  # by row and column, why cells are not run
 
     def settings(self, cell: Cell, *, elsewhere: bool = False) -> Settings:
         """Settings of a cell; `elsewhere`, on other data, without the settings for that cell alone."""

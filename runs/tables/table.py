@@ -27,24 +27,15 @@ CLAIM_STATUSES: tuple[ClaimStatus, ...] = get_args(ClaimStatus)
 
 @dataclass(frozen=True)
 class SeedResult:
-    """The result of one tracked run, in the unit of runs.
-
-    Attributes:
-        seed: seed of the run.
-        value: the metric of the cell.
-        half_width: half the 95 % interval over tasks, or over the queries of a single task; NaN without an interval.
-        tasks: number of tasks averaged.
-        run_id, artifacts: MLflow's id of the run, and the URI of its files.
-        as_printed: the metric by which the paper scored, where it is another one; else NaN.
-    """
+    """The result of one tracked run, in the unit of runs."""
 
     seed: int
-    value: float
-    half_width: float
-    tasks: int
-    run_id: str = ""
-    artifacts: str = ""
-    as_printed: float = math.nan
+    value: float  # the metric of the cell
+    half_width: float  # half the 95 % interval over tasks, or over the queries of a single task; NaN without one
+    tasks: int  # number of tasks averaged
+    run_id: str = ""  # MLflow's id of the run
+    artifacts: str = ""  # the URI of its files
+    as_printed: float = math.nan  # the metric by which the paper scored, where it is another one
 
 
 @dataclass(frozen=True)
@@ -64,77 +55,46 @@ class Tolerance:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One cell. Printed numbers are in the unit shown, results in that of the runs (fractions, seconds).
+    """One cell. Printed numbers are in the unit shown, results in that of the runs (fractions, seconds)."""
 
-    Attributes:
-        row, column: headings, such as a strategy and a number of shots.
-        row_group, column_group: headings of several rows or columns, such as a network and a benchmark; "" without.
-        row_kind: what the method declares ("transductive, balanced"), or the origin of the row in the paper.
-        row_note: a remark of the print.
-        metric: name of the metric: in a published table that of the print, else that in the runs.
-        unit: as shown: "%", "s" or nothing.
-        better: whether higher or lower values are better; None for descriptions, such as a number of samples.
-        printed: the number as printed, with its interval, a power of ten in e-form; "" where nothing is printed.
-        published, published_half_width: the number, and the one printed beside it, of the kind of the table's
-            `interval`; None without one.
-        kind: origin of the printed number: own, rerun by the authors, quoted from elsewhere, or unclear.
-        remark: a remark on this number.
-        errata: ids of its known errors.
-        corrected, corrected_half_width, corrected_source: the numbers to compare with instead, and the table that
-            prints them, such as "slk_fewshot/II"; None if the printed ones hold.
-        target: whether runs may be compared with it; if not, one of the errata says why.
-        config: config of its runs, for one of the seeds; None where no method here makes it.
-        obstacle: why `config` is None, or what is missing before it can be run.
-        scored: name in the runs of the metric that the paper printed, where it is not `metric`; for a fair clustering,
-            `on_path` in words.
-        on_path: of a fair clustering, the weight (None for a method without weights) and the metric in the runs of the
-            point that was printed, if known.
-        differs: keys in which `config` is not the paper's protocol, as in "tasks=1000, not 10000".
-        tolerance: deviations from the printed number that still count as reproduced.
-        known_cause: why results here differ from the print, if they do and it was looked for.
-        results: the runs that fill it, one for each seed; empty where it was not run.
-        shipped: the shipped results that fill it, one for each seed; see `runs.tables.shipped`.
-        verdict: what `runs.tables.judging` says: reproduced, above or below (as numbers, whichever is better); other
-            protocol: the result has another setting; not run: it can be run, even if the paper leaves it empty; cannot
-            run here; no target: the printed number cannot be compared with; not printed: it was run, and the paper
-            leaves it empty; None for a table without a print.
-        why: the keys that differ, what is missing, or the interval that decided.
-        difference: result minus target, in the unit shown; NaN without a result or a target.
-        best: whether it is significantly better, task by task, than every other filled cell of its column.
-    """
-
-    row: str
-    column: str
-    row_group: str = ""
-    row_kind: str = ""
-    row_note: str = ""
-    column_group: str = ""
-    metric: str = "accuracy"
-    unit: str = "%"
-    better: Literal["higher", "lower"] | None = "higher"
-    printed: str = ""
-    published: float | None = None
-    published_half_width: float | None = None
-    kind: str = ""
-    remark: str = ""
-    errata: tuple[str, ...] = ()
-    corrected: float | None = None
+    row: str  # heading, such as a strategy
+    column: str  # heading, such as a number of shots
+    row_group: str = ""  # heading of several rows, such as a network; "" without
+    row_kind: str = ""  # what the method declares ("transductive, balanced"), or the origin of the row in the paper
+    row_note: str = ""  # a remark of the print
+    column_group: str = ""  # heading of several columns, such as a benchmark; "" without
+    metric: str = "accuracy"  # in a published table the name in print, else that in the runs
+    unit: str = "%"  # as shown: "%", "s" or nothing
+    better: Literal["higher", "lower"] | None = "higher"  # None for descriptions, such as a number of samples
+    printed: str = ""  # the number as printed, with its interval, a power of ten in e-form; "" without one
+    published: float | None = None  # the number
+    published_half_width: float | None = None  # the number beside it, of the kind of the table's `interval`
+    kind: str = ""  # origin of the printed number: own, rerun by the authors, quoted from elsewhere, or unclear
+    remark: str = ""  # on this number
+    errata: tuple[str, ...] = ()  # ids of its known errors
+    corrected: float | None = None  # the number to compare with instead; None if the printed one holds
     corrected_half_width: float | None = None
-    corrected_source: str = ""
-    target: bool = True
-    config: Config | None = None
-    obstacle: str = ""
+    corrected_source: str = ""  # the table that prints it, such as "slk_fewshot/II"
+    target: bool = True  # whether runs may be compared with it; if not, one of the errata says why
+    config: Config | None = None  # of its runs, for one of the seeds; None where no method here makes it
+    obstacle: str = ""  # why `config` is None, or what is missing before it can be run
+    # Name in the runs of the metric that was printed, where it is not `metric`; `on_path` in words.
     scored: str = ""
+    # Of a fair clustering, the weight (None for a method without) and the metric of the printed point, if known.
     on_path: tuple[float | None, str] | None = None
-    differs: tuple[str, ...] = ()
+    differs: tuple[str, ...] = ()  # where `config` is not the paper's protocol, as in "tasks=1000, not 10000"
     tolerance: Tolerance = Tolerance()
-    known_cause: "Cause | None" = None
-    results: tuple[SeedResult, ...] = ()
-    shipped: tuple[SeedResult, ...] = ()
+    known_cause: "Cause | None" = None  # why results here differ from the print, if they do and it was looked for
+    results: tuple[SeedResult, ...] = ()  # the runs that fill it, one for each seed; empty where it was not run
+    shipped: tuple[SeedResult, ...] = ()  # the shipped results that fill it, see `runs.tables.shipped`
+    # What `runs.tables.judging` says: reproduced, above or below (as numbers, whichever is better); other protocol: the
+    # result has another setting; not run: it can be run, even if the paper leaves it empty; cannot run here; no target:
+    # the printed number cannot be compared with; not printed: it was run, and the paper leaves it empty; None for a
+    # table without a print.
     verdict: Status | None = None
-    why: str = ""
-    difference: float = math.nan
-    best: bool = False
+    why: str = ""  # the keys that differ, what is missing, or the interval that decided
+    difference: float = math.nan  # result minus target, in the unit shown; NaN without a result or a target
+    best: bool = False  # whether it is significantly better, task by task, than every other filled cell of its column
 
     @property
     def row_key(self) -> tuple[str, str]:
@@ -225,47 +185,28 @@ class Cell:
 
 @dataclass(frozen=True)
 class Finding:
-    """The status of a claim in one setting.
-
-    Attributes:
-        claim, source: the statement, and where it is made.
-        setting: the column, columns or data set that it was checked on; empty where it was not run.
-        status: holds, tie or fails; not run where the table has the methods but not their runs.
-        evidence: the numbers.
-    """
+    """The status of a claim in one setting."""
 
     claim: str
-    source: str
-    setting: str
-    status: ClaimStatus
-    evidence: str
+    source: str  # where it is made
+    setting: str  # the column, columns or data set that it was checked on; empty where it was not run
+    status: ClaimStatus  # not run where the table has the methods but not their runs
+    evidence: str  # the numbers
 
 
 @dataclass(frozen=True)
 class Table:
-    """Cells, row by row.
+    """Cells, row by row."""
 
-    Attributes:
-        name: "quickstart", "thesis/4.1", "thesis/4.4@omniglot".
-        about: what all cells have in common, in words.
-        cells: one at each place; places that the print leaves out are missing.
-        columns: `Cell.column_key` of each column in the order shown; by default that of the cells.
-        configs: every config to be run for it, one for each seed.
-        seeds: seeds whose runs count; empty for all seeds of the record.
-        notes: remarks for the reader: which runs are left out and why.
-        errata: known errors of the print, by the ids that cells cite.
-        findings: the claims of the papers that were checked on its runs.
-    """
-
-    name: str
-    about: str
-    cells: tuple[Cell, ...]
-    columns: tuple[tuple[str, str, str], ...] = ()
-    configs: tuple[Config, ...] = ()
-    seeds: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
-    errata: "tuple[Erratum, ...]" = ()
-    findings: tuple[Finding, ...] = ()
+    name: str  # "quickstart", "thesis/4.1", "thesis/4.4@omniglot"
+    about: str  # what all cells have in common, in words
+    cells: tuple[Cell, ...]  # one at each place; places that the print leaves out are missing
+    columns: tuple[tuple[str, str, str], ...] = ()  # `Cell.column_key` in the order shown; by default that of the cells
+    configs: tuple[Config, ...] = ()  # every config to be run for it, one for each seed
+    seeds: tuple[int, ...] = ()  # seeds whose runs count; empty for all seeds of the record
+    notes: tuple[str, ...] = ()  # remarks for the reader: which runs are left out and why
+    errata: "tuple[Erratum, ...]" = ()  # known errors of the print, by the ids that cells cite
+    findings: tuple[Finding, ...] = ()  # the claims of the papers that were checked on its runs
 
     def __post_init__(self) -> None:
         if not self.columns:

@@ -46,29 +46,18 @@ class Results:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim and its test.
+    """A claim and its test."""
 
-    Attributes:
-        text, source: the statement, and where it is made.
-        methods: the methods, or strategies, that it compares.
-        test: called with the claim, the `Results` of a setting and the options; yields `Found` for each result that
-            allows one.
-        datasets: the data sets that it is made for; empty for any.
-        metric: the metric of the table that it is made for; empty for any.
-        sampler: the kind of tasks that it is made for besides balanced ones; empty for none.
-        shots: the numbers of shots that it is made for; empty for any.
-        options: of the test.
-    """
-
-    text: str
-    source: str
-    methods: tuple[str, ...]
+    text: str  # the statement
+    source: str  # where it is made
+    methods: tuple[str, ...]  # the methods, or strategies, that it compares
+    # Called with the claim, the `Results` of a setting and the options; yields `Found` for each result that allows one.
     test: Callable[..., Found]
-    datasets: tuple[str, ...] = ()
-    metric: str = ""
-    sampler: str = ""
-    shots: tuple[int, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
+    datasets: tuple[str, ...] = ()  # that it is made for; empty for any
+    metric: str = ""  # of the table that it is made for; empty for any
+    sampler: str = ""  # the kind of tasks that it is made for besides balanced ones; empty for none
+    shots: tuple[int, ...] = ()  # the numbers of shots that it is made for; empty for any
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the test
 
     def check(self, results: Any) -> Found:
         """What the test yields for the results of a setting."""
