@@ -53,7 +53,8 @@ def table(
     shown = table_named(name, keys)
     from runs.tables.evidence import look_up
 
-    checked = shown.configs if keys or run_missing or dry_run else ()  # classes of a table as it is need no check
+    changed = any(not key.startswith("results=") for key in keys)  # classes of a table as it is need no check
+    checked = shown.configs if changed or run_missing or dry_run else ()
     session, code = Session(checked, as_json=json, results=results_of(shown, keys)), 0
     if dry_run:
         return Session(planned(shown, name, keys, session.console), as_json=json).show_plan()
