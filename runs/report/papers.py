@@ -13,9 +13,8 @@ from runs.record.query import RunRow
 from runs.report.rendering import slug
 from runs.tables.evidence import Record, look_up
 from runs.tables.grid import experiment_table, table_of
-from runs.tables.paper import paper_table
+from runs.tables.paper import paper_table, recipe_of
 from runs.tables.published import published_names, published_table, works
-from runs.tables.recipe import recipe_of
 from runs.tables.shipped import Shipped
 from runs.tables.table import Table
 from runs.track import Tracker

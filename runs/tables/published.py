@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass as plain
 from dataclasses import field, replace
 from functools import cache
+from importlib.resources.abc import Traversable
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
@@ -252,12 +253,17 @@ def figures() -> tuple[PublishedFigure, ...]:
 @cache
 def read_published(file: str) -> dict[str, Any]:
     """The content of a file of `runs/published/`."""
+    return read_yaml(FOLDER / file, f"runs/published/{file}")
+
+
+def read_yaml(path: Traversable, where: str) -> dict[str, Any]:
+    """The content of a YAML file of the project, with its settings as they are written."""
     try:
-        content = yaml.load((FOLDER / file).read_text(encoding="utf-8"), LOADER)
+        content = yaml.load(path.read_text(encoding="utf-8"), LOADER)
     except (OSError, yaml.YAMLError) as error:
-        raise InputError(f"runs/published/{file}: not a readable YAML file: {error}") from error
+        raise InputError(f"{where}: not a readable YAML file: {error}") from error
     if not isinstance(content, dict):
-        raise InputError(f"runs/published/{file}: must hold lines of the form `key: value`")
+        raise InputError(f"{where}: must hold lines of the form `key: value`")
     return content
 
 

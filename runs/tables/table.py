@@ -5,7 +5,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -200,7 +200,7 @@ class Table:
 
     name: str  # "quickstart", "thesis/4.1", "thesis/4.4@omniglot"
     about: str  # what all cells have in common, in words
-    cells: tuple[Cell, ...]  # one at each place; places that the print leaves out are missing
+    cells: tuple[Cell, ...]  # the first at each place; places that the print leaves out are missing
     columns: tuple[tuple[str, str, str], ...] = ()  # `Cell.column_key` in the order shown; by default that of the cells
     configs: tuple[Config, ...] = ()  # every config to be run for it, one for each seed
     seeds: tuple[int, ...] = ()  # seeds whose runs count; empty for all seeds of the record
@@ -209,6 +209,10 @@ class Table:
     findings: tuple[Finding, ...] = ()  # the claims of the papers that were checked on its runs
 
     def __post_init__(self) -> None:
+        first: dict[tuple[str, ...], Cell] = {}
+        for cell in self.cells:
+            first.setdefault(cell.place, cell)
+        object.__setattr__(self, "cells", tuple(first.values()))
         if not self.columns:
             object.__setattr__(self, "columns", tuple(dict.fromkeys(cell.column_key for cell in self.cells)))
 
@@ -222,7 +226,7 @@ class Table:
         """The name for files: thesis-4.4-omniglot."""
         return self.name.replace("/", "-").replace("@", "-")
 
-    @property
+    @cached_property
     def is_paper(self) -> bool:
         """Whether it is a paper's table, on the paper's data or on others."""
         return is_paper(self.name)
@@ -270,14 +274,6 @@ class Table:
             over = "seeds" if seeds[-1] > 1 else "queries" if counts == [1] else "tasks"
             shown.append(f"95 % interval over {over}")
         return "; ".join(filter(None, (", ".join(filter(None, parts)), ", ".join(shown))))
-
-
-def distinct(cells: Iterable[Cell]) -> tuple[Cell, ...]:
-    """The first cell at each place."""
-    found: dict[tuple[str, ...], Cell] = {}
-    for cell in cells:
-        found.setdefault(cell.place, cell)
-    return tuple(found.values())
 
 
 def is_paper(name: str) -> bool:

@@ -18,9 +18,8 @@ from runs.tables.formats import FILES
 from runs.tables.grid import table_of
 from runs.tables.judging import judge, judged
 from runs.tables.keys import cell_keys, settings_of
-from runs.tables.paper import paper_table
+from runs.tables.paper import paper_table, recipe_of
 from runs.tables.published import published_table
-from runs.tables.recipe import recipe_of
 from runs.tables.shipped import shipped_results
 from runs.tables.table import Cell, SeedResult, Tolerance
 
