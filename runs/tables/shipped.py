@@ -55,7 +55,8 @@ def _frame(path: Path) -> pd.DataFrame:
         if path.name == CLAIMS and (unknown := {*frame["status"]} - {*CLAIM_STATUSES}):
             raise ValueError(f"{unknown.pop()!r} is no status of a claim")
         if path.name == RESULTS:
-            frame["result"] = [_result(*numbers) for numbers in frame[[*NUMBERS]].itertuples(index=False)]
+            results: Any = [_result(*numbers) for numbers in frame[[*NUMBERS]].itertuples(index=False)]
+            frame["result"] = results
         return frame
     except (OSError, ValueError, csv.Error) as error:
         remedy = "restore this file of the checkout, as with `git restore`, or remove the folder"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from runs.tables.claims.claim import Cells, Claim, Found, Results, by_setting, holds
-from runs.tables.table import Cell, ClaimStatus, Table
+from runs.tables.table import Cell, Table
 
 if TYPE_CHECKING:
     from runs.stages.fair.results import Floats, TradeOff  # imports torch
@@ -51,25 +51,16 @@ def objective_at(path: "TradeOff", error: float) -> float | None:
     return min(reached) if reached else None
 
 
-def error_falls(claim: Claim, results: Results) -> Found:
-    """Whether the fairness error falls as the weight grows."""
-    return _with_weight(claim, results, "fairness_error", -1)
-
-
-def objective_rises(claim: Claim, results: Results) -> Found:
-    """Whether the objective rises as the weight grows."""
-    return _with_weight(claim, results, "objective", 1)
-
-
-def _with_weight(claim: Claim, results: Results, values: str, sign: int) -> Found:
+def monotone(claim: Claim, results: Results, values: str, sign: int) -> Found:
+    """Whether an attribute of the paths rises (sign 1) or falls (-1) as the weight grows."""
     whole = [(path, np.isfinite(path.error_of_all)) for path in results.of(*claim.methods)]
     pairs = [(path.weights[there], getattr(path, values)[there]) for path, there in whole if there.sum() > 2]
     if pairs:
         correlations = [_rank_correlation(*pair) for pair in pairs]
         first, last = (np.mean([of[end] for _, of in pairs]) for end in (0, -1))
         ends = f"{first:.4g} at the least weight, {last:.4g} at the largest"
-        monotone = min(sign * one for one in correlations) >= MONOTONE
-        yield "", holds(monotone), f"rank correlation {_range(correlations)}; {ends}"
+        always = min(sign * one for one in correlations) >= MONOTONE
+        yield "", holds(always), f"rank correlation {_range(correlations)}; {ends}"
 
 
 def _rank_correlation(first: "Floats", second: "Floats") -> float:
@@ -100,14 +91,6 @@ def as_fair_as_printed(claim: Claim, results: Results) -> Found:
         yield "", holds(reached), f"error {_range(errors)}, printed {printed[1]}"
 
 
-def no_larger_than_printed(claim: Claim, results: Results) -> Found:
-    """Whether the objective at the printed error is at most the printed one."""
-    error, objective = (results.printed(name, *claim.methods) for name in ("fairness_error", "objective"))
-    if error and objective and (paths := results.of(*claim.methods)):
-        evidence = f"{objective[1]} printed, at error up to {error[0] + SHOWN:.4g}"
-        yield "", *_no_larger([objective_at(path, error[0]) for path in paths], objective[0], evidence, objective[2])
-
-
 def printed_where_fairest(claim: Claim, results: Results) -> Found:
     """Whether the rule of the thesis for the weight gives the printed objective, as does the weight at which a table is
     scored."""
@@ -121,29 +104,33 @@ def printed_where_fairest(claim: Claim, results: Results) -> Found:
         yield "", holds(near), f"{found}, against {objective[1]} printed, at error {error[1]}"
 
 
-def no_larger_than(claim: Claim, results: Results) -> Found:
-    """Whether at the error of a rival the objective is at most that of the rival."""
-    ours, theirs = map(results.of, claim.methods)
-    if ours and theirs and all(path.fairest is not None for path in theirs):
-        error, objective = (
-            float(np.mean([getattr(path, name)[path.chosen] for path in theirs]))
-            for name in ("error_of_all", "objective")
-        )
-        evidence = f"{claim.methods[1]} {objective:.4g}, at error up to {error + SHOWN:.4g}"
-        yield "", *_no_larger([objective_at(path, error) for path in ours], objective, evidence)
-
-
-def _no_larger(
-    objectives: Sequence[float | None], other: float, evidence: str, resolution: float = 0.0
-) -> tuple[ClaimStatus, str]:
-    known = [value for value in objectives if value is not None]
-    if len(known) < len(objectives):
-        return "fails", f"{evidence}, which {len(objectives) - len(known)} of {len(objectives)} paths do not reach"
-    mean = float(np.mean(known))
-    evidence = f"{mean:.4g} against {evidence}"
-    if abs(mean - other) <= max(SHOWN * abs(other), resolution):
-        return "tie", evidence
-    return holds(mean < other), evidence
+def no_larger(claim: Claim, results: Results) -> Found:
+    """Whether the objective at the error of a rival, or at the printed error, is at most that of the rival, or the
+    printed one."""
+    method, *rival = claim.methods
+    error, objective = (results.printed(name, method) for name in ("fairness_error", "objective"))
+    if rival:
+        theirs = results.of(*rival)
+        if not theirs or any(path.fairest is None for path in theirs):
+            return
+        values = ([getattr(path, name)[path.chosen] for path in theirs] for name in ("error_of_all", "objective"))
+        at, other = (float(np.mean(of)) for of in values)
+        against, resolution = f"{rival[0]} {other:.4g}", 0.0
+    elif error and objective:
+        (at, *_), (other, text, resolution) = error, objective
+        against = f"{text} printed"
+    else:
+        return
+    if objectives := [objective_at(path, at) for path in results.of(method)]:
+        known = [value for value in objectives if value is not None]
+        evidence = f"{against}, at error up to {at + SHOWN:.4g}"
+        if len(known) < len(objectives):
+            lost = f"which {len(objectives) - len(known)} of {len(objectives)} paths do not reach"
+            yield "", "fails", f"{evidence}, {lost}"
+            return
+        mean = float(np.mean(known))
+        tied = abs(mean - other) <= max(SHOWN * abs(other), resolution)
+        yield "", "tie" if tied else holds(mean < other), f"{mean:.4g} against {evidence}"
 
 
 def _range(values: Sequence[float]) -> str:
