@@ -36,7 +36,9 @@ QUOTED = "quoted from another paper; its method is not among those of transduce"
 SEVERAL = InputError(
     "a cell takes one value of each key but the seed; make a table of your own (configs/experiment) to compare several"
 )
-Parse = Callable[[tuple[str, ...], tuple[tuple[str, str], ...]], "Sequence[Config] | InputError"]
+Found = Mapping[str, Config] | InputError
+"""Configs by the arguments that make them, one for each seed; or why there are none."""
+Parse = Callable[[tuple[str, ...], tuple[tuple[str, str], ...]], Found]
 
 
 def _texts(values: Any) -> Any:
@@ -158,9 +160,9 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
         raise unknown(recipe.key, variant, groups.names(recipe.data))
 
     @functools.cache  # on another benchmark most cells of a table are equal
-    def parsed(typed: tuple[str, ...], under: tuple[tuple[str, str], ...]) -> Sequence[Config] | InputError:
+    def parsed(typed: tuple[str, ...], under: tuple[tuple[str, str], ...]) -> Found:
         try:
-            return parse(recipe.schema, typed, dict(under))
+            return {" ".join(one.arguments()): one for one in parse(recipe.schema, typed, dict(under))}
         except InputError as error:
             return error
 
@@ -171,7 +173,7 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
     for cell in published.cells:
         changes, found = _run(recipe, cell, variant, settings, parsed)
         refused += [found] if isinstance(found, InputError) else []
-        configs = {} if isinstance(found, InputError) else {" ".join(one.arguments()): one for one in found}
+        configs = {} if isinstance(found, InputError) else found
         if configs or (cell.printed and not variant):
             cause = next((one for one in known if one.holds(name, cell)), None)
             changes |= {"metric": recipe.metric(cell), "tolerance": recipe.tolerated(cell), "known_cause": cause}
@@ -230,39 +232,39 @@ def _elsewhere(
 
 def _run(
     recipe: Recipe, cell: Cell, variant: str, settings: Sequence[str], parsed: Parse
-) -> "tuple[dict[str, Any], Sequence[Config] | InputError]":
+) -> tuple[dict[str, Any], Found]:
     """How a cell is run, with its config for every seed, or the error of a setting that was typed."""
     wanted = recipe.settings(cell, elsewhere=bool(variant))
     if not variant and (why := recipe.cannot.get(cell.row, {}).get(cell.column)):
-        return {"obstacle": why}, ()
+        return {"obstacle": why}, {}
     if "strategy" not in wanted and "method" not in wanted:
-        return {"obstacle": QUOTED if cell.printed and cell.kind == "quoted" else NO_METHOD}, ()
+        return {"obstacle": QUOTED if cell.printed and cell.kind == "quoted" else NO_METHOD}, {}
     asked = _on(wanted, variant, recipe.data) if variant else wanted
     typed = _of_data(settings, recipe.data, recipe.key, asked.get(recipe.key, ""))
     plain, configs = (parsed(given, tuple(asked.items())) for given in ((), typed))
     if isinstance(configs, InputError):
         if isinstance(plain, InputError):  # not because of what was typed
-            return {"obstacle": str(plain).partition(";")[0]}, ()
+            return {"obstacle": str(plain).partition(";")[0]}, {}
         return {"obstacle": str(configs)}, configs
-    if len(configs) > 1 and len(set(map(cell_key, configs))) > 1:
+    if len(configs) > 1 and len(set(map(cell_key, configs.values()))) > 1:
         return {"obstacle": str(SEVERAL)}, SEVERAL
-    names = () if variant else (*cell.column_key[:2], *cell.row_key)
+    first, names = next(iter(configs.values())), () if variant else (*cell.column_key[:2], *cell.row_key)
     differs = [recipe.instead[name] for name in names if name in recipe.instead]
     differs += [f"{key}={text}, not {wanted[key]}" for key, text in asked.items() if wanted.get(key, text) != text]
     if isinstance(plain, InputError):  # the paper's own config cannot be made here
         pairs = (setting.partition("=")[::2] for setting in typed)
         differs += [f"{key}={text}" for key, text in pairs if asked.get(key) != text]
     elif configs is not plain:
-        differs += differences(settings_of(configs[0]), settings_of(plain[0]))
-    on_path = None if variant else recipe.on_path(cell, configs[0])
+        differs += differences(settings_of(first), settings_of(next(iter(plain.values()))))
+    on_path = None if variant else recipe.on_path(cell, first)
     scored = recipe.scored.get(cell.row, recipe.scored.get(cell.metric, ""))
     if on_path:
         weight, metric = on_path
         named = "" if metric == recipe.metric(cell) else metric.replace("_", " ")
         scored = " at ".join(filter(None, (named, "" if weight is None else f"weight {weight:g}")))
-    lacking = [*lacking_folders(configs[0]), *([recipe.needs] if recipe.needs and not variant else [])]
+    lacking = [*lacking_folders(first), *([recipe.needs] if recipe.needs and not variant else [])]
     needs = f"needs {' and '.join(lacking)}" if lacking else ""
-    how = {"config": configs[0], "obstacle": needs, "differs": tuple(differs), "scored": scored, "on_path": on_path}
+    how = {"config": first, "obstacle": needs, "differs": tuple(differs), "scored": scored, "on_path": on_path}
     return how, configs
 
 

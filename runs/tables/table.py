@@ -8,14 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from runs.config import groups
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
 from runs.tables.keys import Config
-
-if TYPE_CHECKING:
-    from runs.tables.published import Cause, Erratum
 
 Status = Literal[
     "reproduced", "above", "below", "other protocol", "not run", "cannot run here", "no target", "not printed"
@@ -84,7 +81,8 @@ class Cell:
     on_path: tuple[float | None, str] | None = None
     differs: tuple[str, ...] = ()  # where `config` is not the paper's protocol, as in "tasks=1000, not 10000"
     tolerance: Tolerance = Tolerance()
-    known_cause: "Cause | None" = None  # why results here differ from the print, if they do and it was looked for
+    # A `Cause` of runs.tables.published: why results here differ from the print, if they do and it was looked for.
+    known_cause: Any = None
     results: tuple[SeedResult, ...] = ()  # the runs that fill it, one for each seed; empty where it was not run
     shipped: tuple[SeedResult, ...] = ()  # the shipped results that fill it, see `runs.tables.shipped`
     # What `runs.tables.judging` says: reproduced, above or below (as numbers, whichever is better); other protocol: the
@@ -148,7 +146,7 @@ class Cell:
         return self.config if isinstance(self.config, FairConfig) else None
 
     @property
-    def cause(self) -> "Cause | None":
+    def cause(self) -> Any:
         """Why the result differs from the print, if it does and it was looked for."""
         return self.known_cause if self.verdict in ("above", "below") else None
 
@@ -205,7 +203,7 @@ class Table:
     configs: tuple[Config, ...] = ()  # every config to be run for it, one for each seed
     seeds: tuple[int, ...] = ()  # seeds whose runs count; empty for all seeds of the record
     notes: tuple[str, ...] = ()  # remarks for the reader: which runs are left out and why
-    errata: "tuple[Erratum, ...]" = ()  # known errors of the print, by the ids that cells cite
+    errata: tuple[Any, ...] = ()  # the `Erratum` of each known error of the print, whose ids cells cite
     findings: tuple[Finding, ...] = ()  # the claims of the papers that were checked on its runs
 
     def __post_init__(self) -> None:
