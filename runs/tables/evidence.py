@@ -124,7 +124,8 @@ class Record:
             value, as_printed = self._values(cell, run)
             if run.tags.get("revisions", "") != revisions:
                 aside["the code has changed since, or a file it names; run it again"].append(run.run_id)
-            elif not is_seed(seed) or not abs(value) < sys.float_info.max:  # MLflow's infinity
+            elif not (seed.isdecimal() and len(seed) < 20 and abs(value) < sys.float_info.max):
+                # A stranger's number of many digits is one that Python refuses; the largest float is MLflow's infinity.
                 aside[f"without a seed or {cell.metric}"].append(run.run_id)
             elif not on_newest:
                 aside["on other images or points than the newest run"].append(run.run_id)
@@ -226,11 +227,6 @@ def _settings(config: Any, groups: Collection[str], *, within: bool) -> str:
     """The settings of a config within some groups, or outside of them."""
     kept = sorted(item for item in settings_of(config).items() if (item[0].partition(".")[0] in groups) == within)
     return str(kept)
-
-
-def is_seed(text: str) -> bool:
-    """Whether a parameter of a run is a seed. It may come from a stranger: Python refuses numbers of many digits."""
-    return text.isdecimal() and len(text) < 20
 
 
 def _metric(run: RunRow, name: str) -> float:

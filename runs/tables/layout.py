@@ -134,9 +134,13 @@ def lines(table: Table) -> list[Line]:
         text = measured(cell, digits.get(cell.column_key, ""), not alike)
         return Piece(text, style="bold" if cell.best else "", runs=cell.results)
 
-    def below(cell: Cell) -> dict[str, Piece]:
+    def stacked(cell: Cell) -> dict[str, Piece]:
+        if not table.compares:
+            return {"": shown(cell)}
+        cited = sorted((marks[key] for key in _cited(cell) if key in marks), key=lambda mark: (len(mark), mark))
         shipped = cell.as_shipped
         pieces = {
+            "": Piece(cell.printed or "-", "".join(cited)),
             "corrected target": Piece(corrected(cell)),
             "shipped": Piece((scored(shipped) or shown(shipped).text) if cell.shipped else ""),
             "here": shown(cell) if cell.results else Piece(),
@@ -149,29 +153,19 @@ def lines(table: Table) -> list[Line]:
 
     found = []
     for cells in map(rows.__getitem__, _by_group(rows)):
-        first = cells[0]
+        first, by_column = cells[0], {cell.column_key: stacked(cell) for cell in cells}
         has_kind = first.row_kind not in ("", "own") and (table.compares or not table.is_paper)
         label = f"{first.row} ({first.row_kind})" if has_kind else first.row  # on other data nothing is quoted
-        if not table.compares:
-            found.append(Line(first.row_group, Piece(label), {cell.column_key: shown(cell) for cell in cells}))
-            continue
-        printed = {}
-        for cell in cells:
-            cited = sorted((marks[key] for key in _cited(cell) if key in marks), key=lambda mark: (len(mark), mark))
-            printed[cell.column_key] = Piece(cell.printed or "-", "".join(cited))
-        found.append(Line(first.row_group, Piece(label, marks.get(first.row_note, "")), printed))
-        more = {cell.column_key: below(cell) for cell in cells}
-        for name in BELOW:
-            pieces = {column: of[name] for column, of in more.items() if name in of}
-            found += [Line(first.row_group, Piece(name, style="italic"), pieces)] if pieces else []
+        for name in ("", *BELOW):
+            title = Piece(name, style="italic") if name else Piece(label, marks.get(first.row_note, ""))
+            if pieces := {column: of[name] for column, of in by_column.items() if name in of}:
+                found.append(Line(first.row_group, title, pieces))
     return found
 
 
 def headings(table: Table) -> dict[Key, str]:
     """The name of each column, with its metric, unit and kind where the table has several."""
-    of_column: dict[Key, list[Cell]] = {}
-    for cell in table.cells:
-        of_column.setdefault(cell.column_key, []).append(cell)
+    of_column = {key: [cell for cell in table.cells if cell.column_key == key] for key in table.columns}
     units = {key: cells[0].unit for key, cells in of_column.items()}
     names = [key[:2] for key in table.columns]
     found = {}
