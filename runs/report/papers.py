@@ -74,7 +74,7 @@ class Reader:
         if not recipe.rows or published_table(name).kind != "results":
             return
         places = self._networks
-        if recipe.clusters:
+        if recipe.key == "dataset":
             printed = {config.dataset.name for c in paper_table(name).cells if (config := c.clustering or c.fair)}
             places = [(one, ()) for one in self._datasets if one in {*groups.names(recipe.data)} - printed]
         for place, settings in places:

@@ -41,8 +41,8 @@ Found = Mapping[str, Config] | InputError
 Parse = Callable[[tuple[str, ...], tuple[tuple[str, str], ...]], Found]
 
 
-def _texts(values: Any) -> Any:
-    """Settings as text, as they would be typed."""
+def as_typed(values: Any) -> Any:
+    """Settings of a file as text, as they would be typed."""
     if not isinstance(values, Mapping):
         return values
     return {key: value if isinstance(value, str) else overrides.write(value) for key, value in values.items()}
@@ -55,7 +55,7 @@ def _tolerance(value: Any) -> Tolerance:
 
 
 Settings = dict[str, str]
-Typed = Annotated[Settings, BeforeValidator(_texts)]
+Typed = Annotated[Settings, BeforeValidator(as_typed)]
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -112,19 +112,14 @@ class Recipe:
         return ClusterConfig if methods else EvaluateConfig
 
     @property
-    def clusters(self) -> bool:
-        """Whether its cells are clusterings, fair ones included, and not evaluations."""
-        return self.schema is not EvaluateConfig
-
-    @property
     def key(self) -> str:
-        """Key of its data."""
-        return "dataset" if self.clusters else "benchmark"
+        """Key of its data: "benchmark" of evaluations, "dataset" of clusterings, fair ones included."""
+        return "benchmark" if self.schema is EvaluateConfig else "dataset"
 
     @property
     def data(self) -> str:
         """Name of the group of its data."""
-        return group_of(self.schema, "dataset") if self.clusters else "benchmark"
+        return group_of(self.schema, self.key)
 
     def tolerated(self, cell: Cell) -> Tolerance:
         """The deviation from the print that counts as reproduced."""
@@ -217,9 +212,9 @@ def _elsewhere(
     for cell, position, configs in shown:
         column = cell.column_group, cell.column, position
         changes: dict[str, Any] = {"row_group": "" if alike(by_row, cell.row_key) else cell.row_group}
-        if recipe.clusters and any("dataset" in recipe.rows.get(name, {}) for name in cell.row_key):
+        if any("dataset" in recipe.rows.get(name, {}) for name in cell.row_key):
             changes |= {"row": variant, "row_note": ""}  # notes are about the paper's data
-        if recipe.clusters and any("dataset" in recipe.columns.get(name, {}) for name in column[:2]):
+        if any("dataset" in recipe.columns.get(name, {}) for name in column[:2]):
             apart = recipe.columns.get(cell.column_group, {})  # a group may decide more than the data set
             group = cell.column_group if apart and "dataset" not in apart else ""
             changes |= {"column": variant, "column_group": group}
