@@ -14,7 +14,7 @@ from runs.report.papers import Paper
 from runs.report.rendering import link, relative, rendered, slug, verdict
 from runs.report.sections import Item, Section, table_of
 from runs.tables import formats
-from runs.tables.counts import counts_of, in_words
+from runs.tables.counts import counts_of, in_words, kinds_of_cells
 from runs.tables.published import Place, causes, errata
 from runs.tables.table import CLAIM_STATUSES, STATUSES, Table
 
@@ -96,9 +96,11 @@ class Outcomes:
             "The same tables on other data or with another network": self.elsewhere,
             "Experiments of this project": self.experiments,
         }
+        kinds = ", ".join(f"{count} {kind}" for kind, count in kinds_of_cells(self.printed).items())
+        counted = f"Cells with a printed number and a result: {kinds or 'none'}."
         none = ["None has a run yet. `transduce quickstart` makes the first ones in a few minutes."]
         return rendered([
-            Section("Coverage by paper", items=lines, tables=coverage, anchor="coverage"),
+            Section("Coverage by paper", [counted], items=lines, tables=coverage, anchor="coverage"),
             Section("Claims of the papers", [more], tables=[table_of(["work", *CLAIM_STATUSES], claims)]),
             *(
                 Section(heading, [] if found else none, [Item(link(path, self.place(one), one.name)) for one in found])
