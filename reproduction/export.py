@@ -23,9 +23,8 @@ from runs.report.papers import RESULTS as SHOWN
 from runs.report.papers import Reader
 from runs.stages.stage import set_values
 from runs.tables import shipped
-from runs.tables.cell import Cell
 from runs.tables.shipped import CLAIMS, FIELDS, FIGURES, RESULTS, shipped_key
-from runs.tables.table import Table
+from runs.tables.table import Cell, Table
 from runs.track import Tracker
 
 LEFT_OUT = {"vlm/regimes", "as_published"}  # large, or of cells that other tables have; compared with no print

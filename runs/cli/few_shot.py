@@ -15,6 +15,8 @@ from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig, parse
 from runs.config.overrides import spell, split, values
 
 if TYPE_CHECKING:
+    from fsl.evaluation.paired import Difference
+    from fsl.evaluation.scores import Evaluation
     from runs.cache import Entry
     from runs.stages.results import Result
     from runs.stages.tuning import Tuning
@@ -123,7 +125,7 @@ def evaluate(session: Session, results: "list[Result]") -> None:
         facts.append(
             {"config": result.settled.as_json(), **result.metrics(), "interval": f"over {result.units}", **known}
         )
-        scores = {"accuracy": f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} %"}
+        scores = {"accuracy": _percent(result)}
         if result.units == "queries":  # a single task, as in Table 4.3, "Per Class"
             scores["per class"] = f"{100 * classes.mean:.2f} ± {100 * classes.half_width:.2f} %"
         for name, accuracies in result.audits.items():
@@ -164,21 +166,41 @@ def tune(session: Session, tunings: "list[Tuning]") -> None:
       transduce tune strategy=tim_adm temperature=5,15,30
     """
     from runs.stages.lineage import evaluate_name, short
-    from runs.tables import tuned
 
     rows, notes = [], []
     for tuning in tunings:
+        name, varying = evaluate_name(tuning.config), session.varying(tuning.config, leave_out=("strategy",))
         for curve in tuning.curves:
-            varying = session.varying(tuning.config, leave_out=("strategy",))
-            rows.append({"strategy": short(tuning.config.strategy), **varying, **tuned.row(tuning, curve)})
+            chosen = curve.chosen
+            tried = {"classes": curve.step.split, "tasks": f"{curve.step.tasks:,}", "tried": f"{len(curve.trials)}"}
+            found = {"chosen": str(chosen), "accuracy": _percent(chosen.result)}
+            found["default"] = "" if curve.default is None else str(curve.default)
+            found["gain"] = "" if curve.gain is None or chosen is curve.default else _points(curve.gain)
+            state = {"": STATES[tuning.reused]}
+            rows.append({"strategy": short(tuning.config.strategy), **varying, **tried, **found, **state})
             if curve.at_the_end:
-                edge = f"{curve.chosen} is at the boundary of the tried values; extend the range"
-                notes.append(f"{evaluate_name(tuning.config)}: {edge}")
-        notes += [tuned.statement(tuning, tuning.novel)] if tuning.novel else []
+                notes.append(f"{name}: {chosen} is at the boundary of the tried values; extend the range")
+        if novel := tuning.novel:
+            best, count = novel.best, f"{len(novel.chosen.result.accuracies):,} novel tasks"
+            others = f", the best of {len(novel.trials)}"
+            if best is not novel.chosen:
+                others = f"; the best, {best}: {_points(novel.lost)}"
+            notes.append(f"{name}, {count}: {novel.chosen} (chosen): {_percent(novel.chosen.result)}{others}")
     title, right = "every value on the same tasks; 95 % intervals over tasks", ("tasks", "tried", "accuracy", "gain")
-    session.console.show(list(map(tuned.as_json, tunings)), rows, title=title, right=right)
+    session.console.show([tuning.as_dict() for tuning in tunings], rows, title=title, right=right)
     for note in notes:
         session.console.note(note)
+
+
+def _percent(result: "Evaluation") -> str:
+    """Return an accuracy in percent with its 95 % interval."""
+    return f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} %"
+
+
+def _points(difference: "Difference") -> str:
+    """Return a difference in percentage points with its 95 % interval, marked if the interval contains 0."""
+    chance = "" if difference.excludes_zero else ", not significant"
+    return f"{100 * difference.mean:+.2f} ({100 * difference.low:+.2f} to {100 * difference.high:+.2f}{chance})"
 
 
 @verb("compare", schema=EvaluateConfig)

@@ -9,7 +9,7 @@ from clustering.foundation.errors import InputError
 from runs.config import groups
 from runs.config.groups import GROUPS
 from runs.figures import papers
-from runs.tables.papers.published import published_names, published_table
+from runs.tables.published import published_names, published_table
 
 Rows = list[dict[str, Any]]
 
@@ -38,7 +38,7 @@ def _trained() -> Rows:
 
 
 def _tables() -> Rows:
-    from runs.tables.papers.paper import paper_table
+    from runs.tables.paper import paper_table
 
     rows = []
     for printed in map(published_table, published_names()):

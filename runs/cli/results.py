@@ -53,7 +53,8 @@ def table(
     shown = table_named(name, keys)
     from runs.tables.evidence import look_up
 
-    checked = shown.configs if keys or run_missing or dry_run else ()  # classes of a table as it is need no check
+    changed = any(not key.startswith("results=") for key in keys)  # classes of a table as it is need no check
+    checked = shown.configs if changed or run_missing or dry_run else ()
     session, code = Session(checked, as_json=json, results=results_of(shown, keys)), 0
     if dry_run:
         return Session(planned(shown, name, keys, session.console), as_json=json).show_plan()
@@ -145,13 +146,13 @@ def report(
     if open_page and counts:
         raise InputError("--counts writes no site to open; omit --open or --counts")
     from runs.cache import Store
-    from runs.report.site import build_report
-    from runs.tables.counts import all_counts
     from runs.track import Tracker
 
     said, store = console(as_json=json), Store(results)
     tracker = Tracker(store, say=said.note)
     if counts:
+        from runs.tables.counts import all_counts
+
         by_work, by_table, kinds = all_counts(tracker)
         rows = [{key: str(value or "") for key, value in row.items() if key not in LISTS} for row in by_work]
         title, right = "cells of the papers' tables, by verdict", list(rows[0])[1:]
@@ -159,6 +160,8 @@ def report(
         listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
         said.note(f"cells with a printed number and a result: {listed or 'none'}")
         return 0
+    from runs.report.site import build_report
+
     page = build_report(store, tracker, say=said.note).as_uri()
     said.write(page)
     if open_page and not webbrowser.open(page):

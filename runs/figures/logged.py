@@ -21,23 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoggedFigure:
-    """A figure that is drawn, saved and recorded.
+    """A figure that is drawn, saved and recorded."""
 
-    Attributes:
-        name: such as "thesis/4.1@glyphs".
-        files: PDF, SVG and PNG, in the results folder.
-        caption: its caption.
-        run_id: id of the MLflow run that holds it.
-        reused: whether the record had it.
-        sources: ids of the runs that it was drawn from.
-    """
-
-    name: str
-    files: tuple[Path, ...]
+    name: str  # such as "thesis/4.1@glyphs"
+    files: tuple[Path, ...]  # PDF, SVG and PNG, in the results folder
     caption: str
-    run_id: str
-    reused: bool
-    sources: tuple[str, ...]
+    run_id: str  # id of the MLflow run that holds it
+    reused: bool  # whether the record had it
+    sources: tuple[str, ...]  # ids of the runs that it was drawn from
 
 
 def file_stem(name: str) -> str:

@@ -14,16 +14,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from clustering.foundation.errors import InputError, unknown
 from runs.config import groups
 from runs.config.base import PLACES, group_names, group_of
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig, parse
-from runs.config.overrides import write
 from runs.storage.locks import Say
-from runs.tables.papers.paper import SMALL
-from runs.tables.papers.published import figures
+from runs.tables.paper import SMALL, as_typed
+from runs.tables.published import figures, read_yaml
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,27 +41,18 @@ RESULTS: Mapping[str, tuple[type[RunConfig], str]] = {  # class of configs, and 
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """How one figure is made from the record.
+    """How one figure is made from the record."""
 
-    Attributes:
-        draw: gives the figure of all results, in order, and the words of its caption by name.
-        caption: its caption, with {names} of such words.
-        of: the verb whose results are drawn; empty for formulas, which need no run.
-        check: raises an `InputError` if configs make no figure, before anything is run for them.
-        settings: settings of the paper, by key.
-        networks: settings of each of the paper's networks, on top of `settings`.
-        elsewhere: settings that replace `networks` on other data.
-        revision: raise it with a change of the drawing, so that it is drawn again.
-    """
-
+    # Gives the figure of all results, in order, and the words of its caption by name.
     draw: "Callable[[Sequence[Any]], tuple[Figure, Mapping[str, str]]]"
-    caption: str
-    of: str = ""
+    caption: str  # with {names} of such words
+    of: str = ""  # the verb whose results are drawn; empty for formulas, which need no run
+    # Raises an `InputError` if configs make no figure, before anything is run for them.
     check: Callable[[Sequence[Any]], object] = len
-    settings: Mapping[str, str] = field(default_factory=dict)
-    networks: Sequence[Mapping[str, str]] = ({},)
-    elsewhere: Sequence[Mapping[str, str]] = ({},)
-    revision: int = 1
+    settings: Mapping[str, str] = field(default_factory=dict)  # of the paper, by key
+    networks: Sequence[Mapping[str, str]] = ({},)  # settings of each of the paper's networks, on top of `settings`
+    elsewhere: Sequence[Mapping[str, str]] = ({},)  # settings that replace `networks` on other data
+    revision: int = 1  # raise it with a change of the drawing, so that it is drawn again
 
     def read(self, config: Any, tracker: "Tracker", say: Say) -> Any:
         """The result of a config from the record; None, with a message, if there is no complete one."""
@@ -126,7 +114,7 @@ def _has_files(schema: type[RunConfig], network: Mapping[str, str]) -> bool:
 @functools.cache
 def entries() -> dict[str, dict[str, Any]]:
     """The entries of `papers.yaml`, by name of the figure."""
-    known = yaml.safe_load(Path(__file__).with_name("papers.yaml").read_text(encoding="utf-8"))
+    known = read_yaml(Path(__file__).with_name("papers.yaml"), "runs/figures/papers.yaml")
     return {name: entry for name, entry in known.items() if name != "shared"}
 
 
@@ -163,14 +151,9 @@ def drawing(name: str) -> Drawing:
     if "experiment" in given:
         settings = {**groups.experiment(given.pop("experiment"))}
         given |= {"networks": settings.pop("each", [{}]), "settings": settings}
-    given["settings"] = _typed(given.get("settings", {}))
+    given["settings"] = as_typed(given.get("settings", {}))
     for key in given.keys() & {"networks", "elsewhere"}:
         sets = given[key]
         shared, each = (sets["all"], sets["each"]) if isinstance(sets, dict) else ({}, sets)
-        given[key] = [_typed(shared | settings) for settings in each]
+        given[key] = [as_typed(shared | settings) for settings in each]
     return Drawing(draw=draw, **given)
-
-
-def _typed(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Settings as they are typed."""
-    return {key: value if isinstance(value, str) else write(value) for key, value in settings.items()}

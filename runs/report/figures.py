@@ -17,19 +17,12 @@ SHIPPED = "drawn (shipped)"
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a paper, drawn or not.
+    """A figure of a paper, drawn or not."""
 
-    Attributes:
-        name: such as "thesis/4.1@glyphs".
-        svg: the drawing; empty if there is none.
-        about: short description of the content.
-        state: "drawn", "drawn (shipped)", or how it can be drawn or why it cannot.
-    """
-
-    name: str
-    svg: str = ""
-    about: str = ""
-    state: str = ""
+    name: str  # such as "thesis/4.1@glyphs"
+    svg: str = ""  # the drawing; empty if there is none
+    about: str = ""  # short description of the content
+    state: str = ""  # "drawn", "drawn (shipped)", or how it can be drawn or why it cannot
 
     @property
     def path(self) -> str:

@@ -14,10 +14,9 @@ from runs.report.papers import Paper
 from runs.report.rendering import link, relative, rendered, slug, verdict
 from runs.report.sections import Item, Section, table_of
 from runs.tables import formats
-from runs.tables.cell import STATUSES
-from runs.tables.counts import counts_of, in_words
-from runs.tables.papers.published import Place, causes, errata
-from runs.tables.table import CLAIM_STATUSES, Table
+from runs.tables.counts import counts_of, in_words, kinds_of_cells
+from runs.tables.published import Place, causes, errata
+from runs.tables.table import CLAIM_STATUSES, STATUSES, Table
 
 Page = tuple[str, str, Markup]
 """Path, title and content."""
@@ -26,19 +25,12 @@ CLAIMS, ERRATA = ("Claims", "claims.html"), ("Errata", "errata.html")
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What came out of the papers' tables and figures.
+    """What came out of the papers' tables and figures."""
 
-    Attributes:
-        papers: every work with its tables, filled.
-        figures: the figures of each work.
-        experiments: the tables of experiments, filled.
-        address: that of a run, by its id; None: results do not link to their runs.
-    """
-
-    papers: Sequence[Paper]
-    figures: Mapping[str, Sequence[Figure]]
-    experiments: Sequence[Table]
-    address: Callable[[str], str] | None = None
+    papers: Sequence[Paper]  # every work with its tables, filled
+    figures: Mapping[str, Sequence[Figure]]  # of each work
+    experiments: Sequence[Table]  # the tables of experiments, filled
+    address: Callable[[str], str] | None = None  # that of a run, by its id; None: results do not link to their runs
 
     @property
     def printed(self) -> list[Table]:
@@ -104,9 +96,11 @@ class Outcomes:
             "The same tables on other data or with another network": self.elsewhere,
             "Experiments of this project": self.experiments,
         }
+        kinds = ", ".join(f"{count} {kind}" for kind, count in kinds_of_cells(self.printed).items())
+        counted = f"Cells with a printed number and a result: {kinds or 'none'}."
         none = ["None has a run yet. `transduce quickstart` makes the first ones in a few minutes."]
         return rendered([
-            Section("Coverage by paper", items=lines, tables=coverage, anchor="coverage"),
+            Section("Coverage by paper", [counted], items=lines, tables=coverage, anchor="coverage"),
             Section("Claims of the papers", [more], tables=[table_of(["work", *CLAIM_STATUSES], claims)]),
             *(
                 Section(heading, [] if found else none, [Item(link(path, self.place(one), one.name)) for one in found])

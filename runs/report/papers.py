@@ -13,9 +13,8 @@ from runs.record.query import RunRow
 from runs.report.rendering import slug
 from runs.tables.evidence import Record, look_up
 from runs.tables.grid import experiment_table, table_of
-from runs.tables.papers.paper import paper_table
-from runs.tables.papers.published import published_names, published_table, works
-from runs.tables.papers.recipe import recipe_of
+from runs.tables.paper import paper_table, recipe_of
+from runs.tables.published import published_names, published_table, works
 from runs.tables.shipped import Shipped
 from runs.tables.table import Table
 from runs.track import Tracker
@@ -25,19 +24,13 @@ NAMES_IMAGES = {"benchmark", "features", "dataset", "fair_dataset"}
 
 
 class Paper(NamedTuple):
-    """A work with its tables.
+    """A work with its tables."""
 
-    Attributes:
-        work: its key, such as "thesis".
-        title: its title.
-        tables: the printed tables, in the order of print.
-        elsewhere: the same tables on other data or with other networks, by the name of the printed table; only tables
-            that have a run, of the user or else of the shipped record.
-    """
-
-    work: str
+    work: str  # its key, such as "thesis"
     title: str
-    tables: tuple[Table, ...]
+    tables: tuple[Table, ...]  # the printed tables, in the order of print
+    # The same tables on other data or with other networks, by the name of the printed table; only tables that have a
+    # run, of the user or else of the shipped record.
     elsewhere: Mapping[str, tuple[Table, ...]]
 
     @property
@@ -46,26 +39,8 @@ class Paper(NamedTuple):
         return f"papers/{slug(self.work)}.html"
 
 
-class Data(NamedTuple):
-    """The benchmark or data set of runs and, of evaluations with given weights, the settings `key=value` of the network
-    and the name of its file."""
-
-    name: str
-    settings: tuple[str, ...] = ()
-    network: str = ""
-
-    @classmethod
-    def of(cls, run: RunRow) -> "Data":
-        """The benchmark and network of an evaluation."""
-        backbone, file = run.params.get("backbone", ""), run.params.get("checkpoint", "")
-        if not (run.tags.get("weights") and backbone and file):
-            return cls(run.params.get("benchmark", ""))
-        settings = (f"backbone={write(backbone)}", f"checkpoint={write(file)}")
-        return cls(run.params.get("benchmark", ""), settings, PurePath(file).name.partition(".")[0])
-
-    def of_table(self, name: str) -> str:
-        """The name of a table on these data with this network."""
-        return f"{name}@{self.name}" + (f", {self.network}" if self.network else "")
+Settings = tuple[str, ...]
+"""Settings as `key=value`."""
 
 
 class Reader:
@@ -82,7 +57,7 @@ class Reader:
         self._datasets = list(dict.fromkeys(run.tags.get("dataset", "") for run in runs))
         trained = [run for run in runs if run.params.get("pretrained", "None") == "None"]
         benchmarks = groups.names("benchmark")
-        self._networks = [one for one in dict.fromkeys(map(Data.of, trained)) if one.name in benchmarks]
+        self._networks = [one for one in dict.fromkeys(map(_network, trained)) if _data(one[0]) in benchmarks]
 
     def papers(self) -> list[Paper]:
         """Every work with its tables."""
@@ -98,11 +73,13 @@ class Reader:
         recipe, known = recipe_of(name), {name}
         if not recipe.rows or published_table(name).kind != "results":
             return
-        printed = [cell.clustering or cell.fair for cell in paper_table(name).cells]
-        others = set(groups.names(recipe.data)) - {config.dataset.name for config in printed if config}
-        for data in [Data(one) for one in self._datasets if one in others] if recipe.clusters else self._networks:
-            title = data.of_table(name)
-            if title not in known and (shown := self._filled(f"{name}@{data.name}", data.settings)):
+        places = self._networks
+        if recipe.key == "dataset":
+            printed = {config.dataset.name for c in paper_table(name).cells if (config := c.clustering or c.fair)}
+            places = [(one, ()) for one in self._datasets if one in {*groups.names(recipe.data)} - printed]
+        for place, settings in places:
+            title = f"{name}@{place}"
+            if title not in known and (shown := self._filled(_data(title), settings)):
                 known.add(title)
                 yield dataclasses.replace(shown, name=title)
         yield from self._of_shipped(name, published_table(name).caption, known)
@@ -116,15 +93,13 @@ class Reader:
             asked: configs of experiments whose settings differ from their files, or that have no file.
         """
         tables: dict[str, Table] = {}
-        usual = Data(groups.GROUPS["benchmark"].default)
+        usual = groups.GROUPS["benchmark"].default, ()
         for name in dict.fromkeys([*groups.names("experiment"), *asked]):
-            named = name in asked or not NAMES_IMAGES.isdisjoint(groups.experiment(name))
-            places = {name: ()} | {
-                data.of_table(name): (f"benchmark={data.name}", *data.settings)
-                for data in self._networks
-                if data != usual and not named
-            }
-            for title, settings in places.items() if self._datasets else ():
+            places: list[tuple[str, Settings]] = [(name, ())]
+            if name not in asked and NAMES_IMAGES.isdisjoint(groups.experiment(name)):
+                others = [one for one in self._networks if one != usual]
+                places += [(f"{name}@{place}", (f"benchmark={_data(place)}", *given)) for place, given in others]
+            for title, settings in places if self._datasets else ():
                 if shown := self._filled(name, settings, asked.get(name, ())):
                     tables[title] = dataclasses.replace(shown, name=title)
             tables |= {one.name: one for one in self._of_shipped(name, groups.comment("experiment", name), tables)}
@@ -150,3 +125,18 @@ class Reader:
         for title in self._shipped.names if self._shipped else ():
             if self._shipped and title not in known and title.partition("@")[0] == name:
                 yield self._shipped.table(title, f"{title}: {about.rstrip('.')}")
+
+
+def _network(run: RunRow) -> tuple[str, Settings]:
+    """The benchmark of an evaluation and, of given weights, the name of their file: "mini, conv4_5shot"; and the
+    settings of that network."""
+    name, backbone, file = (run.params.get(key, "") for key in ("benchmark", "backbone", "checkpoint"))
+    if not (run.tags.get("weights") and backbone and file):
+        return name, ()
+    settings = f"backbone={write(backbone)}", f"checkpoint={write(file)}"
+    return f"{name}, {PurePath(file).name.partition('.')[0]}", settings
+
+
+def _data(place: str) -> str:
+    """The part of a title or place without the name of a network."""
+    return place.partition(", ")[0]

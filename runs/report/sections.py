@@ -33,21 +33,13 @@ class Item(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A classified picture, or row of features.
+    """A classified picture, or row of features."""
 
-    Attributes:
-        source: its thumbnail as a data URL; empty if there is none.
-        name: its name.
-        certain: confidence of a cluster; empty for a class, whose probabilities are not calibrated.
-        second: the second most likely class.
-        meant: the class of its folder, if different from the predicted one.
-    """
-
-    source: str
+    source: str  # its thumbnail as a data URL; empty if there is none
     name: str
-    certain: str = ""
-    second: str = ""
-    meant: str = ""
+    certain: str = ""  # confidence of a cluster; empty for a class, whose probabilities are not calibrated
+    second: str = ""  # the second most likely class
+    meant: str = ""  # the class of its folder, if different from the predicted one
 
 
 class Section(NamedTuple):

@@ -46,6 +46,18 @@ class Tuning:
         curves = [*self.curves, *([self.novel] if self.novel else [])]
         return [self.tuned.run_id, *(trial.result.run_id for curve in curves for trial in curve.trials)]
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the tuning as a dictionary for JSON."""
+        return {
+            "config": self.config.as_json(),
+            "key": self.tuned.key,
+            "run": self.tuned.run_id,
+            "reused": self.reused,
+            "chosen": dict(self.tuned.values),
+            "steps": [curve.as_dict() for curve in self.curves],
+            "novel": None if self.novel is None else self.novel.as_dict(),
+        }
+
 
 def find_tuned(config: EvaluateConfig, tracker: Tracker) -> Tuned | None:
     """Return the tuned values of a config from the cache; None if there is nothing to tune, or no recorded tuning."""

@@ -4,12 +4,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from runs.tables.cell import STATUSES
 from runs.tables.evidence import look_up
 from runs.tables.keys import cell_key
-from runs.tables.papers.paper import paper_table
-from runs.tables.papers.published import published_names, works
-from runs.tables.table import CLAIM_STATUSES, Table
+from runs.tables.paper import paper_table
+from runs.tables.published import published_names, works
+from runs.tables.table import CLAIM_STATUSES, STATUSES, Table
 
 if TYPE_CHECKING:
     from runs.track import Tracker

@@ -10,30 +10,33 @@ import dataclasses
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from runs.cache import raised
-from runs.config.configs import FairConfig
+from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
 from runs.config.groups import names
 from runs.record.query import RunRow, read_runs
 from runs.stages.lineage import revisions_of
-from runs.tables.cell import Cell, SeedResult
 from runs.tables.claims import findings_of
 from runs.tables.claims.claim import Read
 from runs.tables.claims.few_shot import gain
 from runs.tables.judging import judged
-from runs.tables.keys import cell_key, features_here, settings_of
+from runs.tables.keys import Config, cell_key, features_here, settings_of
 from runs.tables.shipped import shipped_results
-from runs.tables.table import Table
+from runs.tables.table import Cell, SeedResult, Table
 
 if TYPE_CHECKING:
     from runs.track import Tracker
 
 NAMED = 3  # runs named of those that a cell leaves out for one reason, the newest ones
-EXPERIMENTS = {"evaluation": "evaluate/", "clustering": "cluster/", "fair": "fair/"}  # their prefixes, by stage
+STAGES = {  # by class of configs: the prefix of experiments, the stage of runs, and the key of their data
+    EvaluateConfig: ("evaluate/", "evaluation", "benchmark"),
+    ClusterConfig: ("cluster/", "clustering", "dataset"),
+    FairConfig: ("fair/", "fair", "dataset"),
+}
 DATA = ("benchmark", "target", "features", "prompt", "dataset")  # groups of settings that decide the data of a config
 METHOD = ("strategy", "tuning", "backbone", "training", "checkpoint")
 """Groups of settings in which cells that are compared task by task may differ."""
@@ -50,9 +53,8 @@ def look_up(table: Table, tracker: "Tracker", record: "Record | None" = None) ->
     """
     record = record or Record.of(table, tracker)
     table = with_best(record.filled(table), record.files)
-    findings = []
-    if table.is_paper or table.name.partition("@")[0] in names("experiment"):
-        findings = findings_of(table, record.files)
+    claimed = table.is_paper or table.name.partition("@")[0] in names("experiment")
+    findings = findings_of(table, record.files) if claimed else []
     ours = shipped_results() if table.compares and not table.seeds else None
     if ours is not None:
         table, settled = ours.filled(table)
@@ -80,49 +82,41 @@ class Record:
     @classmethod
     def of(cls, table: Table, tracker: "Tracker") -> "Record":
         """The runs of the benchmarks and data sets that a table is about."""
-        known = defaultdict(set)
-        for config in (cell.config for cell in table.cells if cell.config):
-            known[_stage(config)].add(_of_data(config).name)
         runs: list[RunRow] = []
-        for stage, of_stage in known.items() if tracker.exists() else ():
-            data = "benchmark" if stage == "evaluation" else "dataset"
-            runs += read_runs(tracker, EXPERIMENTS[stage], tags={"stage": [stage], data: sorted(of_stage)})
+        for kind, (prefix, stage, data) in STAGES.items():
+            known = {_data_of(cell.config).name for cell in table.cells if cell.config and type(cell.config) is kind}
+            runs += read_runs(tracker, prefix, tags={"stage": [stage], data: sorted(known)}) if known else []
         return cls(runs, tracker)
 
     def filled(self, table: Table) -> Table:
         """The table with these runs in its cells, and with notes on the runs left out."""
-        configs = {i: cell.config for i, cell in enumerate(table.cells) if cell.config}
-        if not configs or self._runs.empty:
-            return table
-        wanted = pd.DataFrame(
-            [
-                # Features that are not there count by the names of their files, so that runs elsewhere are found.
-                {"place": i, "cell": cell_key(config, features_here(config)), "of": _settings_of_data(config)}
-                for i, config in configs.items()
-            ]
-        )
-        found = wanted.merge(self._runs, on="cell").sort_values("start", ascending=False, kind="stable")
+        # Features that are not there count by the names of their files, so that runs elsewhere are found.
+        wanted = [
+            (i, cell_key(cell.config, features_here(cell.config)), _settings(cell.config, DATA, within=True))
+            for i, cell in enumerate(table.cells if len(self._runs) else ())
+            if cell.config
+        ]
+        found = pd.DataFrame(wanted, columns=["place", "cell", "of"]).merge(self._runs, on="cell")
+        found = found.sort_values("start", ascending=False, kind="stable")
         newest = found[found["data"] != ""].drop_duplicates("of").set_index("of")["data"]
         found["on_newest"] = found["data"] == found["of"].map(newest).fillna("")
         notes, cells = dict.fromkeys(table.notes), list(table.cells)
-        for i, candidates in found.groupby("place"):
-            place = int(str(i))
-            runs = list(zip(candidates["run"], candidates["on_newest"], strict=True))
-            results, said = self._results(cells[place], runs, set(map(str, table.seeds)))
-            cells[place] = dataclasses.replace(cells[place], results=results)
-            notes |= dict.fromkeys(said)
+        for place, runs in found.groupby("place"):
+            i, candidates = int(str(place)), zip(runs["run"], runs["on_newest"], strict=True)
+            results = self._results(cells[i], candidates, set(map(str, table.seeds)), notes)
+            cells[i] = dataclasses.replace(cells[i], results=results)
         return dataclasses.replace(table, cells=tuple(cells), notes=tuple(notes))
 
     def _results(
-        self, cell: Cell, runs: Iterable[tuple[RunRow, bool]], seeds: set[str]
-    ) -> tuple[tuple[SeedResult, ...], list[str]]:
-        """One result a seed, of its newest run, and notes; the runs are newest first, each with whether its data are
-        those of the newest run."""
+        self, cell: Cell, runs: Iterable[tuple[RunRow, bool]], seeds: set[str], notes: dict[str, None]
+    ) -> tuple[SeedResult, ...]:
+        """One result a seed, of its newest run; the runs are newest first, each with whether its data are those of the
+        newest run. Adds notes on runs that are left out, and on tuned values."""
         assert cell.config
-        config, revisions = cell.config, raised(revisions_of(cell.config))
-        where = f"{cell.row_name}, {cell.column_name if cell.few_shot else _of_data(config).name}"
+        few_shot, revisions = cell.few_shot, raised(revisions_of(cell.config))
+        where = f"{cell.row_name}, {cell.column_name if few_shot else _data_of(cell.config).name}"
         chosen: dict[int, SeedResult] = {}
-        aside, notes = defaultdict(list), []
+        aside = defaultdict(list)
         for run, on_newest in runs:
             seed = run.params.get("seed", "")
             if seeds and seed not in seeds:
@@ -130,28 +124,28 @@ class Record:
             value, as_printed = self._values(cell, run)
             if run.tags.get("revisions", "") != revisions:
                 aside["the code has changed since, or a file it names; run it again"].append(run.run_id)
-            elif not is_seed(seed) or not abs(value) < sys.float_info.max:  # MLflow's infinity
+            elif not (seed.isdecimal() and len(seed) < 20 and abs(value) < sys.float_info.max):
+                # A stranger's number of many digits is one that Python refuses; the largest float is MLflow's infinity.
                 aside[f"without a seed or {cell.metric}"].append(run.run_id)
             elif not on_newest:
                 aside["on other images or points than the newest run"].append(run.run_id)
             elif int(seed) in chosen:
                 aside[f"{chosen[int(seed)].run_id} is newer (seed {seed})"].append(run.run_id)
-            elif cell.few_shot and cell.scored and cell.scored not in run.metrics:
+            elif few_shot and cell.scored and cell.scored not in run.metrics:
                 aside[f"without {cell.scored}"].append(run.run_id)
             else:
-                width, tasks = (_finite(run.metrics.get(name, math.nan)) for name in (f"{cell.metric}_ci95", "tasks"))
+                width, tasks = _metric(run, f"{cell.metric}_ci95"), _metric(run, "tasks")
                 count = 0 if math.isnan(tasks) else int(tasks)
-                found = SeedResult(int(seed), value, width, count, run.run_id, run.artifact_uri, as_printed)
-                chosen[found.seed] = found
-                if cell.few_shot and cell.few_shot.tuned:
-                    grids = cell.few_shot.strategy.grids
-                    values = " ".join(f"{name}={run.params.get(f'strategy.{name}')}" for name in grids)
-                    tuned = f"tuned by {cell.few_shot.tuning} (seed {seed}, run {run.tags.get('tuning_run')})"
-                    notes.append(f"{where}: {values}, {tuned}")
+                place = run.run_id, run.artifact_uri
+                chosen[int(seed)] = SeedResult(int(seed), value, width, count, *place, as_printed)
+                if few_shot and few_shot.tuned:
+                    values = (f"{name}={run.params.get(f'strategy.{name}')}" for name in few_shot.strategy.grids)
+                    tuned = f"tuned by {few_shot.tuning} (seed {seed}, run {run.tags.get('tuning_run')})"
+                    notes[f"{where}: {' '.join(values)}, {tuned}"] = None
         for reason, ids in aside.items():
             more = f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
-            notes.append(f"{where}: run{'s' if ids[1:] else ''} {' '.join(ids[:NAMED])}{more} left out, {reason}")
-        return tuple(chosen[seed] for seed in sorted(chosen)), notes
+            notes[f"{where}: run{'s' if ids[1:] else ''} {' '.join(ids[:NAMED])}{more} left out, {reason}"] = None
+        return tuple(chosen[seed] for seed in sorted(chosen))
 
     def _values(self, cell: Cell, run: RunRow) -> tuple[float, float]:
         """The metric of a run for a cell, and the metric that the paper printed; NaN where there is none.
@@ -160,18 +154,16 @@ class Record:
         printed weight.
         """
         if not cell.fair:
-            return run.metrics.get(cell.metric, math.nan), _finite(run.metrics.get(cell.scored, math.nan))
+            return run.metrics.get(cell.metric, math.nan), _metric(run, cell.scored)
         path = self._file(cell, run.run_id, run.artifact_uri)
         if path is None:
             return math.nan, math.nan
-        value = path.metrics(path.chosen).get(cell.metric, math.nan)
-        if cell.on_path is None:
-            return value, math.nan
-        weight, metric = cell.on_path
+        weight, metric = cell.on_path or (None, "")
         steps = [path.chosen]  # of a rival, whose only weight is NaN
         if weight is not None:
             steps = [step for step, one in enumerate(path.weights) if math.isclose(one, weight)]
-        return value, path.metrics(steps[0]).get(metric, math.nan) if steps else math.nan
+        as_printed = path.metrics(steps[0]).get(metric, math.nan) if steps else math.nan
+        return path.metrics(path.chosen).get(cell.metric, math.nan), as_printed
 
     def files(self, cell: Cell) -> dict[int, Any]:
         """By seed, what the runs of a cell have saved: scores task by task, trials of a clustering, or the path of a
@@ -203,20 +195,25 @@ class Record:
 def with_best(table: Table, read: Read) -> Table:
     """The table with `best` set for the cell of each column that is significantly better, task by task, than every
     other cell, if there is one."""
-    best = [_best([cell for cell in table.cells if cell.column_key == column], read) for column in table.columns]
-    return table.mapped(lambda cell: {"best": any(cell is one for one in best)})
+    filled = [cell for cell in table.cells if cell.results]
+    best = [_best([cell for cell in filled if cell.column_key == column], read) for column in table.columns]
+    return table.mapped(lambda cell: {"best": any(cell is one for one in best)}) if any(best) else table
 
 
 def _best(column: list[Cell], read: Read) -> Cell | None:
-    filled = [cell for cell in column if cell.results and cell.few_shot and cell.metric == "accuracy"]
-    settings = [settings_of(cell.few_shot) for cell in filled if cell.few_shot]
-    tasks = [{name: text for name, text in one.items() if name.partition(".")[0] not in METHOD} for one in settings]
-    if len(filled) < 2 or any(other != tasks[0] for other in tasks):
+    filled = [cell for cell in column if cell.few_shot and cell.metric == "accuracy"]
+    tasks = {_settings(cell.config, METHOD, within=False) for cell in filled}
+    if len(filled) < 2 or len(tasks) > 1:
         return None  # metrics other than the accuracy have no value for each task
     first = max(filled, key=lambda cell: cell.value)
     mine = read(first)
     gains = (gain(mine, read(cell)) for cell in filled if cell is not first)
     return first if all(difference is not None and difference.above() == "holds" for difference in gains) else None
+
+
+def _data_of(config: Config) -> Any:
+    """The benchmark or data set of a config."""
+    return getattr(config, STAGES[type(config)][2])
 
 
 def _data(run: RunRow) -> str:
@@ -226,24 +223,13 @@ def _data(run: RunRow) -> str:
     return f"{run.tags.get('data', '')} {run.tags.get('target_data', '')}".strip()
 
 
-def _stage(config: Any) -> str:
-    return "fair" if isinstance(config, FairConfig) else "clustering" if hasattr(config, "dataset") else "evaluation"
+def _settings(config: Any, groups: Collection[str], *, within: bool) -> str:
+    """The settings of a config within some groups, or outside of them."""
+    kept = sorted(item for item in settings_of(config).items() if (item[0].partition(".")[0] in groups) == within)
+    return str(kept)
 
 
-def _of_data(config: Any) -> Any:
-    """The benchmark or data set of a config."""
-    return config.benchmark if _stage(config) == "evaluation" else config.dataset
-
-
-def _settings_of_data(config: Any) -> str:
-    """The settings that decide which images or points a config uses."""
-    return str({name: text for name, text in settings_of(config).items() if name.partition(".")[0] in DATA})
-
-
-def is_seed(text: str) -> bool:
-    """Whether a parameter of a run is a seed. It may come from a stranger: Python refuses numbers of many digits."""
-    return text.isdecimal() and len(text) < 20
-
-
-def _finite(value: float) -> float:
+def _metric(run: RunRow, name: str) -> float:
+    """A metric of a run; NaN if it has none, or none that is finite."""
+    value = run.metrics.get(name, math.nan)
     return value if abs(value) < sys.float_info.max else math.nan

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from runs.console.output import WIDE
 from runs.tables import layout
-from runs.tables.cell import Cell, Status
 from runs.tables.keys import cell_key
 from runs.tables.layout import Piece
-from runs.tables.table import Table
+from runs.tables.table import Cell, Status, Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -44,11 +43,11 @@ def show(table: Table, console: "Console") -> None:
         style = f"{piece.style.replace('italic', '')} {COLOURS.get(piece.status, '')}".strip()
         return Text("  " * (piece.style == "italic") + piece.text, style).append(piece.marks.translate(RAISED))
 
-    title, names = table.title, layout.headings(table)
-    for columns, pieces in layout.parts(table, layout.lines(table), console.width - 1):
-        heads = [layout.wrapped(column[0], names[column]) for column in columns]
-        rows = [dict(zip(["", *heads], map(text, row), strict=True)) for row in pieces]
-        console.table(rows, title=title, right=heads)
+    title = table.title
+    for heads, rows in layout.parts(table, layout.lines(table), console.width - 1):
+        names = [layout.wrapped(*head) for head in heads]
+        shown = [dict(zip(["", *names], map(text, row), strict=True)) for row in rows]
+        console.table(shown, title=title, right=names)
         title = ""
     if title:
         console.write(title)
@@ -87,9 +86,9 @@ def markdown(table: Table) -> str:
     def paragraph(text: str) -> str:
         return LEADING.sub(r"\1\\\2", markdown_text(text))
 
-    blocks, heads = [f"{paragraph(table.title)}."], layout.headings(table)
-    for columns, rows in layout.parts(table, layout.lines(table), WIDE):
-        names = [markdown_text(f"{column[0]} {heads[column]}".strip()) for column in columns]
+    blocks = [f"{paragraph(table.title)}."]
+    for heads, rows in layout.parts(table, layout.lines(table), WIDE):
+        names = [markdown_text(" ".join(head)) for head in heads]
         blocks.append(markdown_table(["", *names], [list(map(_markdown, row)) for row in rows], names))
     for heading, items in layout.below(table).items():
         texts = (f"- <sup>{mark}</sup> {paragraph(text)}" if mark else f"- {paragraph(text)}" for mark, text in items)
@@ -142,16 +141,16 @@ def latex(table: Table) -> str:
     from pandas import DataFrame
 
     shown = [line for line in layout.lines(table) if line.label.text != "verdict"]
-    texts, names = [], layout.headings(table)
-    for i, (columns, rows) in enumerate(layout.parts(table, shown, LATEX_WIDTH, gap=2)):
-        heads = [("", "")]
-        for column in columns:
-            stack = r"\\".join(map(latex_text, layout.wrapped(names[column]).splitlines()))
-            heads.append((latex_text(column[0]), rf"\shortstack[r]{{{stack}}}" if r"\\" in stack else stack))
-        frame = DataFrame([list(map(_latex, row)) for row in rows], columns=_grouped(heads))
-        caption = table.title if i == 0 else f"{table.name}, continued"
-        label = f"{table.file_name}{f'-{i + 1}' if i else ''}"
-        texts.append(latex_table(frame, caption, label, [False, *[True] * len(columns)]))
+    texts = []
+    for i, (heads, rows) in enumerate(layout.parts(table, shown, LATEX_WIDTH, gap=2)):
+        stacks = [r"\\".join(map(latex_text, layout.wrapped(name).splitlines())) for _, name in heads]
+        names = [rf"\shortstack[r]{{{stack}}}" if r"\\" in stack else stack for stack in stacks]
+        above = [latex_text(group) for group, _ in heads]
+        columns = _grouped([("", ""), *zip(above, names, strict=True)])
+        frame = DataFrame([list(map(_latex, row)) for row in rows], columns=columns)
+        caption = f"{table.name}, continued" if i else table.title
+        label = f"{table.file_name}-{i + 1}" if i else table.file_name
+        texts.append(latex_table(frame, caption, label, [False, *[True] * len(heads)]))
     about = f"% {table.name}, needs the packages {' and '.join(PACKAGES)}; its notes are in {table.file_name}.md\n"
     size = "{\\scriptsize\\setlength{\\tabcolsep}{3pt}%\n"
     return about + size + ("".join(texts) or f"\\noindent {latex_text(table.title)}.\n") + "}\n"
@@ -199,11 +198,11 @@ def html(table: Table, address: Callable[[str], str] | None = None) -> str:
     """
     from pandas import DataFrame
 
-    found, names = [f'<p class="caption">{escape(table.title)}.</p>'], layout.headings(table)
-    for columns, pieces in layout.parts(table, layout.lines(table)):
+    found = [f'<p class="caption">{escape(table.title)}.</p>']
+    for heads, pieces in layout.parts(table, layout.lines(table)):
+        names = _grouped([(escape(group), escape(name)) for group, name in heads])
         rows = [[_html(piece, address) for piece in row] for row in pieces]
-        heads = [(escape(column[0]), escape(names[column])) for column in columns]
-        frame = DataFrame([row[1:] for row in rows], index=[row[0] for row in rows], columns=_grouped(heads))
+        frame = DataFrame([row[1:] for row in rows], index=[row[0] for row in rows], columns=names)
         found.append(html_table(frame, table.name, "numbers", index=True))
     for heading, items in layout.below(table).items():
         marked = (f"<sup>{mark}</sup> {escape(text)}" if mark else escape(text) for mark, text in items)

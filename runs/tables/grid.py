@@ -9,8 +9,7 @@ from runs.config.compose import accepts
 from runs.config.configs import ClusterConfig, EvaluateConfig, parse
 from runs.config.groups import SAME, names
 from runs.stages.lineage import short, short_name, weights_name
-from runs.tables.cell import Cell
-from runs.tables.table import Table, distinct
+from runs.tables.table import Cell, Table
 
 NO_CLASSES = ("predictions",)
 """Data sets whose points have no true classes."""
@@ -48,7 +47,7 @@ def table_of(name: str, configs: Sequence[EvaluateConfig]) -> Table:
         )
         for config, row, column in zip(configs, row_names(configs, apart), column_names(configs), strict=True)
     ]
-    return Table(name, _about(configs), distinct(cells), configs=tuple(configs))
+    return Table(name, _about(configs), tuple(cells), configs=tuple(configs))
 
 
 def clusterings_table(name: str, configs: Sequence[ClusterConfig]) -> Table:
@@ -68,7 +67,7 @@ def clusterings_table(name: str, configs: Sequence[ClusterConfig]) -> Table:
         for config, row in zip(alike, row_names(alike, apart), strict=True):
             of_data = config.dataset.name if several else ""
             cells += [replace(cell, row=row, row_group=group, column_group=of_data) for cell in _scores(config)]
-    return Table(name, _about(configs), distinct(cells), configs=tuple(configs))
+    return Table(name, _about(configs), tuple(cells), configs=tuple(configs))
 
 
 def _scores(config: ClusterConfig) -> list[Cell]:

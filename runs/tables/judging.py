@@ -12,9 +12,8 @@ is compared with the run scored in that way.
 import math
 from typing import Any
 
-from runs.tables.cell import Cell, Status
-from runs.tables.papers.published import PublishedTable, published_table
-from runs.tables.table import Table
+from runs.tables.published import PublishedTable, published_table
+from runs.tables.table import Cell, Status, Table
 
 Z = 1.96  # of a 95 % interval
 
@@ -30,33 +29,37 @@ def judge(cell: Cell, table: PublishedTable) -> dict[str, Any]:
     as_printed = cell.corrected is None and cell.scored != ""
     value = cell.scale * (cell.as_printed if as_printed else cell.value)
     target = cell.published if cell.corrected is None else cell.corrected
-
-    def said(status: Status, why: str = "") -> dict[str, Any]:
-        return {"verdict": status, "why": why, "difference": math.nan if target is None else value - target}
-
+    difference = math.nan if target is None else value - target
+    status: Status
     if not cell.results:
-        return said("not run" if cell.config else "cannot run here", cell.obstacle)
-    if target is None:
-        return said("not printed")
-    if cell.differs:
-        return said("other protocol", "; ".join(cell.differs))
-    if not cell.target:
-        return said("no target", cell.remark)
-    if math.isnan(value):
-        return said("not run", f"the run has no {cell.scored}")
-    width = cell.scale * _own_half_width(cell, as_printed)
-    theirs, source = _half_width(cell, table)
+        status, why = ("not run" if cell.config else "cannot run here"), cell.obstacle
+    elif target is None:
+        status, why = "not printed", ""
+    elif cell.differs:
+        status, why = "other protocol", "; ".join(cell.differs)
+    elif not cell.target:
+        status, why = "no target", cell.remark
+    elif math.isnan(value):
+        status, why = "not run", f"the run has no {cell.scored}"
+    else:
+        status, why = _compared(cell, table, value, target, as_printed)
+    return {"verdict": status, "why": why, "difference": difference}
+
+
+def _compared(cell: Cell, table: PublishedTable, value: float, target: float, as_printed: bool) -> tuple[Status, str]:
+    """The verdict on a value and its target, both in the printed unit."""
+    width, (theirs, source) = cell.scale * _own_half_width(cell, as_printed), _half_width(cell, table)
     way = cell.scored.removeprefix("audit_").replace("_", " ")
     by = f"scored as printed ({way} {value:.2f}); " if as_printed else ""
     reach, difference = theirs + (0 if math.isnan(width) else width), value - target
     if not cell.tolerance.alone and reach > 0 and abs(difference) <= reach:
-        return said("reproduced", f"{by}the intervals overlap ({source})")
+        return "reproduced", f"{by}the intervals overlap ({source})"
     if cell.corrected is None and abs(difference) <= cell.resolution * (1 + 1e-9):
-        return said("reproduced", f"{by}the difference is below the precision of the print")
+        return "reproduced", f"{by}the difference is below the precision of the print"
     if cell.tolerance.holds(value, target):
-        return said("reproduced", f"{by}within the tolerance of this table")
+        return "reproduced", f"{by}within the tolerance of this table"
     why = "beyond the tolerance of this table" if cell.tolerance.alone else f"the intervals do not overlap ({source})"
-    return said("above" if difference > 0 else "below", f"{by}{why}")
+    return "above" if difference > 0 else "below", f"{by}{why}"
 
 
 def _own_half_width(cell: Cell, as_printed: bool) -> float:
@@ -65,31 +68,29 @@ def _own_half_width(cell: Cell, as_printed: bool) -> float:
     The interval over seeds is the normal one. Student's, which the cell shows, is so wide for two seeds that every
     number would be reproduced.
     """
-    widths = [result.half_width for result in cell.results]
-    count = len(widths)
-    over_tasks = math.hypot(*widths) / count  # a power of a huge number, as of a diverged run, would raise
+    count = len(cell.results)
+    # A power of a huge number, as of a diverged run, would raise.
+    over_tasks = math.hypot(*(result.half_width for result in cell.results)) / count
     if count == 1:
         return over_tasks
     values = [result.as_printed if as_printed else result.value for result in cell.results]
-    mean = sum(values) / count
-    spread = math.hypot(*(value - mean for value in values)) / math.sqrt(count - 1)
+    spread = math.hypot(*(value - sum(values) / count for value in values)) / math.sqrt(count - 1)
     over_seeds = Z * spread / math.sqrt(count)
     return over_seeds if math.isnan(over_tasks) else max(over_seeds, over_tasks)
 
 
 def _half_width(cell: Cell, table: PublishedTable) -> tuple[float, str]:
     """Half the 95 % interval of the target, in the printed unit, and its origin."""
-    width = cell.published_half_width if cell.corrected is None else cell.corrected_half_width
+    width, tasks = cell.published_half_width, table.tasks
+    if cell.corrected is not None:
+        width = cell.corrected_half_width
+        tasks = published_table(cell.corrected_source).tasks if cell.corrected_source else tasks
     if width is not None and table.interval == "ci95":
         return width, "the paper prints its interval"
     if width is not None and table.interval == "std" and table.runs:
         return Z * width / math.sqrt(table.runs), f"its interval from the deviation of {table.runs} runs"
-    tasks = table.tasks
-    if cell.corrected is not None and cell.corrected_source:
-        tasks = published_table(cell.corrected_source).tasks
-    if tasks:
-        spread = [r.half_width * math.sqrt(r.tasks) for r in cell.results if r.tasks > 0 and r.half_width >= 0]
-        if spread:
-            implied = cell.scale * sum(spread) / len(spread) / math.sqrt(tasks)
-            return implied, f"its interval implied by {tasks:,} tasks"
+    spread = [r.half_width * math.sqrt(r.tasks) for r in cell.results if r.tasks > 0 and r.half_width >= 0]
+    if tasks and spread:
+        implied = cell.scale * sum(spread) / len(spread) / math.sqrt(tasks)
+        return implied, f"its interval implied by {tasks:,} tasks"
     return 0.0, "the paper prints no interval"

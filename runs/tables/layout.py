@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from runs.tables.cell import STATUSES, Cell, SeedResult, Status
-from runs.tables.papers.published import published_table
-from runs.tables.table import Table
+from runs.tables.published import published_table
+from runs.tables.table import STATUSES, Cell, SeedResult, Status, Table
 
 HEADING = 12  # characters that a line of a heading may always have
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # marks of footnotes; Unicode has no raised q
@@ -56,12 +55,11 @@ class Piece:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a row: the group of the row; a label, which is the name of the row in the first line, then what the
-    line shows; and a piece for each column that it has."""
+    """One line of a row."""
 
-    group: str
-    label: Piece
-    pieces: Mapping[Key, Piece]
+    group: str  # the group of the row
+    label: Piece  # the name of the row in the first line, then what the line shows
+    pieces: Mapping[Key, Piece]  # of the columns that it has
 
 
 def measured(cell: Cell, like: str = "", seeds: bool = False) -> str:
@@ -136,9 +134,13 @@ def lines(table: Table) -> list[Line]:
         text = measured(cell, digits.get(cell.column_key, ""), not alike)
         return Piece(text, style="bold" if cell.best else "", runs=cell.results)
 
-    def below(cell: Cell) -> dict[str, Piece]:
+    def stacked(cell: Cell) -> dict[str, Piece]:
+        if not table.compares:
+            return {"": shown(cell)}
+        cited = sorted((marks[key] for key in _cited(cell) if key in marks), key=lambda mark: (len(mark), mark))
         shipped = cell.as_shipped
         pieces = {
+            "": Piece(cell.printed or "-", "".join(cited)),
             "corrected target": Piece(corrected(cell)),
             "shipped": Piece((scored(shipped) or shown(shipped).text) if cell.shipped else ""),
             "here": shown(cell) if cell.results else Piece(),
@@ -151,29 +153,19 @@ def lines(table: Table) -> list[Line]:
 
     found = []
     for cells in map(rows.__getitem__, _by_group(rows)):
-        first = cells[0]
+        first, by_column = cells[0], {cell.column_key: stacked(cell) for cell in cells}
         has_kind = first.row_kind not in ("", "own") and (table.compares or not table.is_paper)
         label = f"{first.row} ({first.row_kind})" if has_kind else first.row  # on other data nothing is quoted
-        if not table.compares:
-            found.append(Line(first.row_group, Piece(label), {cell.column_key: shown(cell) for cell in cells}))
-            continue
-        printed = {}
-        for cell in cells:
-            cited = sorted((marks[key] for key in _cited(cell) if key in marks), key=lambda mark: (len(mark), mark))
-            printed[cell.column_key] = Piece(cell.printed or "-", "".join(cited))
-        found.append(Line(first.row_group, Piece(label, marks.get(first.row_note, "")), printed))
-        more = {cell.column_key: below(cell) for cell in cells}
-        for name in BELOW:
-            pieces = {column: of[name] for column, of in more.items() if name in of}
-            found += [Line(first.row_group, Piece(name, style="italic"), pieces)] if pieces else []
+        for name in ("", *BELOW):
+            title = Piece(name, style="italic") if name else Piece(label, marks.get(first.row_note, ""))
+            if pieces := {column: of[name] for column, of in by_column.items() if name in of}:
+                found.append(Line(first.row_group, title, pieces))
     return found
 
 
 def headings(table: Table) -> dict[Key, str]:
     """The name of each column, with its metric, unit and kind where the table has several."""
-    of_column: dict[Key, list[Cell]] = {}
-    for cell in table.cells:
-        of_column.setdefault(cell.column_key, []).append(cell)
+    of_column = {key: [cell for cell in table.cells if cell.column_key == key] for key in table.columns}
     units = {key: cells[0].unit for key, cells in of_column.items()}
     names = [key[:2] for key in table.columns]
     found = {}
@@ -196,9 +188,10 @@ def wrapped(*texts: str) -> str:
 
 def parts(
     table: Table, shown: Sequence[Line], width: float = math.inf, gap: int = 3
-) -> Iterator[tuple[list[Key], list[list[Piece]]]]:
-    """The columns in parts that fit a width in characters, each with rows of pieces: the label, and one a column. There
-    are the lines that have something in these columns, and a line for the name of each group of rows.
+) -> Iterator[tuple[list[tuple[str, str]], list[list[Piece]]]]:
+    """The columns in parts that fit a width in characters: group and name of each, and rows of pieces: the label, and
+    one a column. There are the lines that have something in these columns, and a line for the name of each group of
+    rows.
 
     A group of columns is split only if it is too wide by itself, and columns without a row in common with those before
     begin a new part.
@@ -211,11 +204,10 @@ def parts(
         widths = {}
         for column in columns:
             pieces = [line.pieces[column] for line in shown if column in line.pieces]
-            names = wrapped(group, heads[column]).splitlines()
-            widths[column] = max(map(len, (*names, *(piece.text + piece.marks for piece in pieces)))) + gap
+            texts = [*wrapped(group, heads[column]).splitlines(), *(piece.text + piece.marks for piece in pieces)]
+            widths[column] = max(map(len, texts)) + gap
         rows = {cell.row_key for cell in table.cells if cell.column_key in widths}
-        if sum(widths.values()) > left or not known & rows:
-            left = 0
+        left = left if sum(widths.values()) <= left and known & rows else 0
         for column, wide in widths.items():
             if wide > left:
                 found.append([])
@@ -224,11 +216,11 @@ def parts(
             left -= wide
             known |= rows
     for part in found:
-        rows_: list[list[Piece]] = []
+        body: list[list[Piece]] = []
         for name, lines_ in groupby((line for line in shown if line.pieces.keys() & {*part}), lambda line: line.group):
-            rows_ += [[Piece(name, style="bold"), *[Piece()] * len(part)]] if name else []
-            rows_ += [[line.label, *(line.pieces.get(column, Piece()) for column in part)] for line in lines_]
-        yield part, rows_
+            body += [[Piece(name, style="bold"), *[Piece()] * len(part)]] if name else []
+            body += [[line.label, *(line.pieces.get(column, Piece()) for column in part)] for line in lines_]
+        yield [(column[0], heads[column]) for column in part], body
 
 
 def footnotes(table: Table) -> list[tuple[str, str, str]]:

@@ -12,8 +12,8 @@ from runs.storage.disk import write_text
 from runs.tables import formats
 from runs.tables.grid import experiment_table
 from runs.tables.keys import Config
-from runs.tables.papers.paper import lacking_folders, paper_table
-from runs.tables.papers.published import published_names
+from runs.tables.paper import lacking_folders, paper_table
+from runs.tables.published import published_names
 from runs.tables.table import Table, is_paper
 
 if TYPE_CHECKING:

@@ -8,20 +8,17 @@ settings and the revisions of the classes that compute it agree.
 import csv
 import dataclasses
 import functools
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from clustering.foundation.errors import InputError
 from runs.cache import raised
 from runs.stages.lineage import revisions_of
-from runs.tables.cell import Cell, SeedResult
 from runs.tables.keys import Config, cell_key, features_here
-from runs.tables.table import CLAIM_STATUSES, Finding, Table
+from runs.tables.table import CLAIM_STATUSES, Cell, Finding, SeedResult, Table
 
 RUNS = Path(__file__).resolve().parents[1]
 PLACE = next((at for at in (RUNS, RUNS.parent) if (at / "reproduction").is_dir()), RUNS) / "reproduction"
@@ -48,7 +45,7 @@ def _read(place: Path) -> "Shipped":
 
 
 def _frame(path: Path) -> pd.DataFrame:
-    """The rows of a file as text, but for numbers."""
+    """The rows of a file as text; with the `result` of each, if it is a file of results."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             header, *lines = csv.reader(file, strict=True)
@@ -57,12 +54,18 @@ def _frame(path: Path) -> pd.DataFrame:
         frame = pd.DataFrame(lines, columns=header)
         if path.name == CLAIMS and (unknown := {*frame["status"]} - {*CLAIM_STATUSES}):
             raise ValueError(f"{unknown.pop()!r} is no status of a claim")
-        for name in NUMBERS if path.name == RESULTS else ():
-            frame[name] = pd.to_numeric(frame[name])
-        return frame.astype({"seed": int, "tasks": float}) if path.name == RESULTS else frame
+        if path.name == RESULTS:
+            results: Any = [_result(*numbers) for numbers in frame[[*NUMBERS]].itertuples(index=False)]
+            frame["result"] = results
+        return frame
     except (OSError, ValueError, csv.Error) as error:
         remedy = "restore this file of the checkout, as with `git restore`, or remove the folder"
         raise InputError(f"{path}: cannot be read ({error}); {remedy}") from error
+
+
+def _result(seed: str, value: str, half_width: str, tasks: str, as_printed: str) -> SeedResult:
+    width, scored = (float(text or "nan") for text in (half_width, as_printed))
+    return SeedResult(int(seed), float(value or "nan"), width, int(tasks or 0), as_printed=scored)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,30 +84,27 @@ class Shipped:
         """The table with the shipped results beside its own, and the findings on claims if all its results count."""
         known = self.results[self.results["table"] == table.name]
         wanted = [
-            (i, *cell.place, shipped_key(cell.config), features_here(cell.config))
-            for i, cell in enumerate(table.cells)
+            (*cell.place, shipped_key(cell.config), features_here(cell.config))
+            for cell in (table.cells if len(known) else ())
             if cell.config
         ]
-        if known.empty or not wanted:
-            return table, []
-        frame = pd.DataFrame(wanted, columns=["place", *HEADINGS[1:], "config", "features"])
-        used = known.merge(frame, on=[*HEADINGS[1:], "config"])
+        used = known.merge(pd.DataFrame(wanted, columns=[*HEADINGS[1:], "config", "features"]))
         # Files of features that are here must have the content of the runs.
-        same = [now.startswith(then) or not now for now, then in zip(used["features"], used["data"], strict=True)]
-        used = used[np.array(same, dtype=bool)]
-        cells = list(table.cells)
-        for (place,), results in _results(used, ["place"]):
-            cells[place] = dataclasses.replace(cells[place], shipped=results)
-        notes = dict.fromkeys([*table.notes, *([_origin(used)] if len(used) else [])])
-        findings = self._findings(table.name) if len(used) == len(known) else []
-        return dataclasses.replace(table, cells=tuple(cells), notes=tuple(notes)), findings
+        used = used[[now.startswith(then) or not now for now, then in zip(used["features"], used["data"], strict=True)]]
+        if not len(used):
+            return table, []
+        results = used.groupby([*HEADINGS[1:]])["result"].agg(tuple).to_dict()
+        notes = dict.fromkeys([*table.notes, _origin(used)])
+        filled = table.mapped(lambda cell: {"shipped": results.get(cell.place, ())}, notes=tuple(notes))
+        return filled, self._findings(table.name) if len(used) == len(known) else []
 
     def table(self, name: str, about: str) -> Table:
         """A table of the shipped results alone, without configs, such as one on other data."""
         known = self.results[self.results["table"] == name]
+        by_cell: Any = known.groupby([*HEADINGS[1:]], sort=False)["result"]
         cells = [
-            Cell(**dict(zip(HEADINGS[1:], place, strict=True)), unit=_unit(place[-1]), results=results)
-            for place, results in _results(known, HEADINGS[1:])
+            Cell(**dict(zip(HEADINGS[1:], place, strict=True)), unit=_unit(place[-1]), results=tuple(results))
+            for place, results in by_cell
         ]
         return Table(name, about, tuple(cells), notes=(_origin(known),), findings=tuple(self._findings(name)))
 
@@ -121,19 +121,6 @@ def shipped_key(config: Config) -> str:
     return f"{cell_key(config)} {raised(revisions_of(config))}".strip()
 
 
-def _results(rows: pd.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, tuple[SeedResult, ...]]]:
-    """The results of each cell, by these columns."""
-    for place, of_cell in rows.groupby([*by], sort=False):
-        seeds: Any = of_cell[[*NUMBERS]].itertuples(index=False)
-        yield (
-            place,
-            tuple(
-                SeedResult(seed, value, width, 0 if math.isnan(tasks) else int(tasks), as_printed=printed)
-                for seed, value, width, tasks, printed in seeds
-            ),
-        )
-
-
 def _unit(metric: str) -> str:
     """The unit of a metric in a table of the shipped results alone."""
     return "s" if metric.startswith("seconds") else "%" if metric.startswith(SHARES) else ""
@@ -141,15 +128,15 @@ def _unit(metric: str) -> str:
 
 def _origin(rows: pd.DataFrame) -> str:
     """The commits and machines of results."""
-    commits = sorted({commit or "unknown" for commit in rows["commit"]})
-    machines = sorted({machine or "an unknown machine" for machine in rows["machine"]})
+
+    def each(values: Iterable[str], unknown: str) -> list[str]:
+        return sorted({value or unknown for value in values})
+
+    commits, machines = each(rows["commit"], "unknown"), each(rows["machine"], "an unknown machine")
     return f"shipped: runs of commit {', '.join(commits)} on {'; '.join(machines)}"
 
 
 def drawings() -> dict[str, str]:
     """The shipped drawings of figures, as SVG, by name: "thesis/3.1", "thesis/2.3@mnist"."""
-    found = {}
-    for path in sorted((PLACE / FIGURES).glob("*.svg")):
-        svg = path.read_text(encoding="utf-8")
-        found[svg.partition("<title>")[2].partition("</title>")[0]] = svg
-    return found
+    texts = [path.read_text(encoding="utf-8") for path in sorted((PLACE / FIGURES).glob("*.svg"))]
+    return {svg.partition("<title>")[2].partition("</title>")[0]: svg for svg in texts}

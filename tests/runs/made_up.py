@@ -6,10 +6,9 @@ import math
 
 from clustering.foundation.streams import stream
 from runs.config.configs import EvaluateConfig, parse
-from runs.tables.cell import Cell, SeedResult
 from runs.tables.judging import judged
-from runs.tables.papers.paper import paper_table
-from runs.tables.table import Finding, Table
+from runs.tables.paper import paper_table
+from runs.tables.table import Cell, Finding, SeedResult, Table
 
 FINDINGS = (
     Finding("LaplacianShot is better than SimpleShot", "thesis Tables 4.1, 4.2", "1-shot", "holds", "+3.97"),

@@ -31,7 +31,7 @@ from runs.record.tracked_run import TAG_LENGTH
 from runs.report.figures import read_figures
 from runs.stages.pipeline import Tuning, evaluation, tune
 from runs.stages.tuning import recorded_tuning
-from runs.tables.papers.published import figures
+from runs.tables.published import figures
 from runs.tables.shipped import drawings
 from runs.track import Tracker
 from tests.runs.records import copy_results, runs_of
@@ -296,7 +296,7 @@ def tidy(*rows, quantity="accuracy (%)"):
     return pd.DataFrame(rows, columns=["panel", "line", "x", "pair", "value"]).assign(quantity=quantity)
 
 
-def drawn_data(frame):
+def deviations(frame):
     return summary(frame, "deviation")
 
 
@@ -307,7 +307,7 @@ def test_intervals_are_those_of_the_frame():
     thick, thin = axes.containers[:2]
     np.testing.assert_allclose(ends(thick), [[55, 66], [69, 71]])
     np.testing.assert_allclose(thin[2][0].get_segments()[0][:, 0], [53, 67])
-    (dots,) = [drawn_data for drawn_data in axes.collections if len(drawn_data.get_offsets()) == 2]
+    (dots,) = [one for one in axes.collections if len(one.get_offsets()) == 2]
     np.testing.assert_allclose(dots.get_offsets(), [[60, 0], [70, 1]])
     assert [face.min() < 1 for face in dots.get_facecolor()] == [True, False]
     assert [text.get_text() for text in axes.texts] == ["60.0", "70.0"]
@@ -359,7 +359,7 @@ def test_a_panel_for_each_and_a_power_of_two_for_what_is_one():
     frame = tidy(
         *(("one", "a", 0.25, 1, 50), ("one", "a", 0.5, 1, 60)), *(("two", "b", 1.0, 1, 50), ("two", "b", 1.0, 2, 70))
     )
-    figure = lines_figure(drawn_data(frame), {"one": "step", "two": "penalty"}, logarithmic=True)
+    figure = lines_figure(deviations(frame), {"one": "step", "two": "penalty"}, logarithmic=True)
     assert [axes.get_xlabel() for axes in figure.axes] == ["step", "penalty"]
     assert [axes.get_title() for axes in figure.axes] == ["one", "two"]
     assert all(axes.get_xscale() == "log" for axes in figure.axes)
@@ -371,18 +371,18 @@ def test_a_panel_for_each_and_a_power_of_two_for_what_is_one():
 def test_panels_of_quantities_and_of_a_long_row():
     """A panel without the second quantity has its axis above; five panels of one quantity take two rows."""
     energy = tidy(("one", "a", 1.0, 1, 3), ("two", "a", 1.0, 1, 4), quantity="energy")
-    figure = lines_figure(drawn_data(pd.concat([energy, tidy(("one", "a", 1.0, 1, 50))])), "weight")
+    figure = lines_figure(deviations(pd.concat([energy, tidy(("one", "a", 1.0, 1, 50))])), "weight")
     assert [axes.get_ylabel() for axes in figure.axes] == ["energy", "", "accuracy (%)", ""]
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "weight", "weight", ""]
     assert [axes.axison for axes in figure.axes] == [True, True, True, False]
-    five = lines_figure(drawn_data(tidy(*((f"panel {i}", "a", 1.0, 1, i) for i in range(5)))), "weight").axes
+    five = lines_figure(deviations(tidy(*((f"panel {i}", "a", 1.0, 1, i) for i in range(5)))), "weight").axes
     assert [axes.get_title() for axes in five if axes.axison] == [f"panel {i}" for i in range(5)]
     assert [axes.get_xlabel() for axes in five[:5]] == ["", "weight", "weight", "weight", "weight"]
 
 
 def test_all_names_stand_in_the_picture():
     names = ("XSDC", "K-means, linear", "K-means, inverse covariance", "K-means, gaussian")
-    figure = lines_figure(drawn_data(tidy(*(("digits", name, 50.0, 1, 50) for name in names))), "known labels")
+    figure = lines_figure(deviations(tidy(*(("digits", name, 50.0, 1, 50) for name in names))), "known labels")
     (legend,) = figure.legends
     figure.canvas.draw()
     box = legend.get_window_extent()

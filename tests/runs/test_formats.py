@@ -20,9 +20,9 @@ from rich.cells import cell_len
 from runs.console import output as console
 from runs.report.rendering import relative, slug
 from runs.tables import formats, layout
-from runs.tables.cell import Cell, SeedResult
 from runs.tables.formats import FILES, PACKAGES, latex, latex_text
-from runs.tables.papers.published import published_names
+from runs.tables.published import published_names
+from runs.tables.table import Cell, SeedResult
 from tests.runs.made_up import FINDINGS, SHARES, filled, hostile
 from tests.runs.pages import Reader, squeezed
 

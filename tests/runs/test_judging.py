@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from fsl.evaluation.scores import ClassScores, Evaluation
 from runs.config.configs import EvaluateConfig, parse
-from runs.tables.cell import Cell, SeedResult, Tolerance
 from runs.tables.evidence import with_best
 from runs.tables.judging import judge
-from runs.tables.papers.published import (
+from runs.tables.published import (
     published_table,
 )
-from runs.tables.table import Table
+from runs.tables.table import Cell, SeedResult, Table, Tolerance
 
 CONFIG = parse(EvaluateConfig, ["strategy=simpleshot"])[0]
 

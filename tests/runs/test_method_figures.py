@@ -34,26 +34,44 @@ def lines_of(axes: Any) -> dict[str, tuple[list[float], list[float]]]:
     return found
 
 
-def test_accuracy_by_labels_is_that_of_the_runs(store, tracker):
-    given = ["labels=6,15", "steps=2,0", "supervised_steps=2", "seed=1,2"]
-    results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
-    figure, caption = drawing("xsdc/3").drawn(results)
+SPIRALS = ["dataset=spirals", "arms=3", "points=30", "starts=1", "selection=null"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "lines", "place", "differences"),
+    [
+        (
+            "xsdc/3",
+            [*SMALL, "labels=6,15", "steps=2,0", "supervised_steps=2", "seed=1,2"],
+            {"XSDC": 2, "supervised steps alone": 0},
+            lambda config: (config.method.options["steps"], float(config.labels or 0)),
+            ("supervised steps alone over XSDC: ", " at 6 (", 1),
+        ),
+        (
+            "entropy/11",
+            [*SPIRALS, "method=labelled,labelled_reverse,labelled_absolute", "labels=40", "wrong=0,0.6", "max_iter=3",
+             "seed=0,1"],
+            {"cross-entropy": "labelled", "reverse": "labelled_reverse", "absolute error": "labelled_absolute"},
+            lambda config: (config.method.options["objective"], 100 * config.wrong),
+            ("reverse over cross-entropy: ", " at 60 (", 2),
+        ),
+    ],
+)  # fmt: skip
+def test_accuracy_along_a_setting_is_that_of_the_runs(store, tracker, name, given, lines, place, differences):
+    results = clustering(parse(ClusterConfig, given), store, tracker)
+    figure, caption = drawing(name).drawn(results)
     (axes,) = figure.axes
     drawn = lines_of(axes)
-    assert set(drawn) == {"XSDC", "supervised steps alone"}
-    for name, steps in (("XSDC", 2), ("supervised steps alone", 0)):
-        for labels, mean in zip(*drawn[name], strict=True):
-            some = [
-                result
-                for result in results
-                if (result.config.method.options["steps"], float(result.config.labels or 0)) == (steps, labels)
-            ]
-            assert len(some) == 2
-            told = [result.trials.scores["accuracy"][0] for result in some]
+    assert set(drawn) == set(lines)
+    for line, kind in lines.items():
+        for x, mean in zip(*drawn[line], strict=True):
+            told = [one.trials.scores["accuracy"][0] for one in results if place(one.config) == (kind, x)]
+            assert len(told) == 2
             assert mean == pytest.approx(100 * np.mean(told))
+    said, at, count = differences
     assert "over 2 seeds" in caption
-    assert "supervised steps alone over XSDC: " in caption
-    assert caption.count(" at 6 (") == 1
+    assert said in caption
+    assert caption.count(at) == count
     assert caption.endswith(" of 2).")
 
 
@@ -213,30 +231,6 @@ def test_movements_are_those_of_the_run(drawn):
     for line, column in zip(figure.axes[0].lines, movements.T, strict=True):
         np.testing.assert_array_equal(line.get_ydata(), column)
     assert "of 3 starts" in caption
-
-
-SPIRALS = ["dataset=spirals", "arms=3", "points=30", "starts=1", "selection=null"]
-
-
-def test_accuracy_by_wrong_labels_is_that_of_the_runs(store, tracker):
-    given = ["method=labelled,labelled_reverse,labelled_absolute", "labels=40", "wrong=0,0.6", "max_iter=3"]
-    results = clustering(parse(ClusterConfig, [*SPIRALS, *given, "seed=0,1"]), store, tracker)
-    figure, caption = drawing("entropy/11").drawn(results)
-    (axes,) = figure.axes
-    drawn = lines_of(axes)
-    assert set(drawn) == {"cross-entropy", "reverse", "absolute error"}
-    for name, method in zip(drawn, ("labelled", "labelled_reverse", "labelled_absolute"), strict=True):
-        for percent, mean in zip(*drawn[name], strict=True):
-            told = [
-                result.trials.scores["accuracy"][0]
-                for result in results
-                if (result.config.method.options["objective"], 100 * result.config.wrong) == (method, percent)
-            ]
-            assert len(told) == 2
-            assert mean == pytest.approx(100 * np.mean(told))
-    assert "over 2 seeds." in caption
-    assert "reverse over cross-entropy: " in caption
-    assert caption.count(" at 60 (") == 2
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from fsl.benchmarks.augmentation import Augmentation
 from runs.config import groups
 from runs.config.configs import EvaluateConfig, TrainConfig, parse
 from runs.config.groups import option
-from runs.tables.papers.paper import paper_table
+from runs.tables.paper import paper_table
 
 
 class Trained(NamedTuple):

@@ -6,12 +6,11 @@ from clustering.foundation.errors import InputError
 from runs.config.fair import METRICS
 from runs.config.overrides import values
 from runs.tables.layout import lines
-from runs.tables.papers.paper import paper_table
-from runs.tables.papers.published import (
+from runs.tables.paper import WEIGHT, paper_table, recipe_of
+from runs.tables.published import (
     published_names,
     published_table,
 )
-from runs.tables.papers.recipe import WEIGHT, recipe_of
 
 
 @pytest.mark.parametrize("name", published_names())

@@ -23,8 +23,8 @@ from runs.report.site import build_report
 from runs.stages.fair.stage import fair_clustering
 from runs.tables.evidence import look_up
 from runs.tables.formats import FILES, records
-from runs.tables.papers.paper import paper_table
-from runs.tables.papers.published import errata, figures, published_names
+from runs.tables.paper import paper_table
+from runs.tables.published import errata, figures, published_names
 from runs.tables.shipped import CLAIMS, RESULTS, shipped_results
 from runs.track import Tracker
 from tests.runs.records import copy_results, exporting
@@ -129,6 +129,7 @@ def test_without_own_runs_it_shows_the_shipped_ones(shipped_pages, shipped):
     assert "27 cells printed, 27 can be run here, 21 run, 10 reproduced" in shown
     assert "thesis 27 21 10 5 6 6" in shown
     assert "not run needs census.root=FOLDER 6" in shown
+    assert "Cells with a printed number and a result: 21 results of methods." in shown
 
 
 def test_claims_errata_and_causes_lead_to_their_tables(shipped_pages):

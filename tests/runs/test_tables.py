@@ -13,16 +13,15 @@ from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import RunRow, config_tags, read_runs
 from runs.stages.given_features import given_bank
 from runs.stages.pipeline import evaluation
-from runs.tables.cell import Cell, SeedResult, Tolerance
 from runs.tables.evidence import Record
 from runs.tables.formats import FILES
 from runs.tables.grid import table_of
 from runs.tables.judging import judge, judged
 from runs.tables.keys import cell_keys, settings_of
-from runs.tables.papers.paper import paper_table
-from runs.tables.papers.published import published_table
-from runs.tables.papers.recipe import recipe_of
+from runs.tables.paper import paper_table, recipe_of
+from runs.tables.published import published_table
 from runs.tables.shipped import shipped_results
+from runs.tables.table import Cell, SeedResult, Tolerance
 
 
 def read_table(name, configs, tracker):

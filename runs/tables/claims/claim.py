@@ -1,4 +1,4 @@
-"""Claims of the papers: `runs/published/claims.yaml` states them, the other modules of this folder hold their tests."""
+"""A claim, its test, and the results of one setting, on which it is tested."""
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runs.config.source import freeze
-from runs.tables.cell import Cell
-from runs.tables.papers.published import read_published
-from runs.tables.table import ClaimStatus, Finding, Table
+from runs.tables.published import read_published
+from runs.tables.table import Cell, ClaimStatus, Finding, Table
 
 Read = Callable[[Cell], Mapping[int, Any]]
-Found = Iterator[tuple[ClaimStatus, str]]
-"""Status and evidence; of few-shot claims with the column before them."""
+"""Reads what the runs of a filled cell have saved, by seed."""
+Found = Iterator[tuple[str, ClaimStatus, str]]
+"""Column or columns ("": the whole setting), status and evidence."""
 Cells = Mapping[str, Mapping[str, Cell]]
 """Cells of one setting: by metric and method of a data set, or by column and strategy of a benchmark and network."""
 
@@ -24,15 +24,18 @@ class Results:
     cells: Cells
     read: Read
 
-    def of(self, method: str) -> list[Any]:
-        """The files of the runs of a method, one for each seed."""
-        cells = [of_metric[method] for of_metric in self.cells.values() if method in of_metric]
-        return list(self.read(cells[0]).values()) if cells else []
+    def by_seed(self, method: str, heading: str = "") -> Mapping[int, Any]:
+        """The files of the runs of a method, below one heading or the first that has it."""
+        cells = [of[method] for name, of in self.cells.items() if method in of and heading in ("", name)]
+        return self.read(cells[0]) if cells else {}
 
-    def pair(self, metric: str, *methods: str) -> tuple[float, float] | None:
+    def of(self, method: str) -> list[Any]:
+        """The same files, one for each seed."""
+        return list(self.by_seed(method).values())
+
+    def pair(self, metric: str, first: str, second: str) -> tuple[float, float] | None:
         """The results of two methods scored as the paper did, else without labels; None where one is missing."""
         cells = self.cells.get(metric, {})
-        first, second = methods
         return (cells[first].compared, cells[second].compared) if {first, second} <= cells.keys() else None
 
     def printed(self, metric: str, method: str) -> tuple[float, str, float] | None:
@@ -43,35 +46,36 @@ class Results:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim and its test.
+    """A claim and its test."""
 
-    Attributes:
-        text, source: the statement, and where it is made.
-        methods: the methods, or strategies, that it compares.
-        test: called with the claim, the `Results` of a setting and the options; yields `Found` for each result that
-            allows one.
-        datasets: the data sets that it is made for; empty for any.
-        metric: the metric of the table that it is made for; empty for any.
-        sampler: the kind of tasks that it is made for besides balanced ones; empty for none.
-        shots: the numbers of shots that it is made for; empty for any.
-        options: of the test.
-    """
+    text: str  # the statement
+    source: str  # where it is made
+    methods: tuple[str, ...]  # the methods, or strategies, that it compares
+    # Called with the claim, the `Results` of a setting and the options; yields `Found` for each result that allows one.
+    test: Callable[..., Found]
+    datasets: tuple[str, ...] = ()  # that it is made for; empty for any
+    metric: str = ""  # of the table that it is made for; empty for any
+    sampler: str = ""  # the kind of tasks that it is made for besides balanced ones; empty for none
+    shots: tuple[int, ...] = ()  # the numbers of shots that it is made for; empty for any
+    options: Mapping[str, Any] = field(default_factory=dict)  # of the test
 
-    text: str
-    source: str
-    methods: tuple[str, ...]
-    test: Callable[..., Iterator[Any]]
-    datasets: tuple[str, ...] = ()
-    metric: str = ""
-    sampler: str = ""
-    shots: tuple[int, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def check(self, results: Any) -> Iterator[Any]:
+    def check(self, results: Any) -> Found:
         """What the test yields for the results of a setting."""
         return self.test(self, results, **self.options)
 
-    def is_asked(self, cells: Cells) -> bool:
+    def findings(self, settings: Mapping[str, Cells], read: Read) -> list[Finding]:
+        """What the test finds in each setting; "not run" where a setting has the methods but lacks the runs."""
+        found, about = [], [name for name in settings if not self.datasets or name in self.datasets]
+        for name in about:
+            filled = {h: {m: cell for m, cell in of.items() if cell.results} for h, of in settings[name].items()}
+            for column, status, evidence in self.check(Results(filled, read)):
+                place = f"{column} ({name})" if column and len(settings) > 1 else column or name
+                found.append(Finding(self.text, self.source, place, status, evidence))
+        if not found and any(self._is_asked(settings[name]) for name in about):
+            return [Finding(self.text, self.source, "", "not run", "")]
+        return found
+
+    def _is_asked(self, cells: Cells) -> bool:
         """Whether cells of a setting have its methods and metric, and its sampler and shots, with runs or without."""
         samplers = [cell.few_shot.sampler for of in cells.values() for cell in of.values() if cell.few_shot]
         return (
@@ -95,46 +99,30 @@ def published_claims(section: str, tests: Mapping[str, Any]) -> tuple[Claim, ...
     return tuple(claims)
 
 
-def checked(claims: Sequence[Claim], settings: Mapping[str, Cells], read: Read) -> list[Finding]:
-    """The findings of each claim; one that is not run, where a setting has its methods but lacks the runs.
+def by_setting(table: Table, place: Callable[[Cell], Sequence[str] | None], *, first: bool = False) -> dict[str, Cells]:
+    """The cells of a table by setting, heading and method. A method that occurs with several configs is left out, since
+    a claim does not say which of them it is about.
 
     Args:
-        settings: the cells of each setting, with runs or without.
-    """
-    filled = {
-        name: Results({h: {method: c for method, c in of.items() if c.results} for h, of in cells.items()}, read)
-        for name, cells in settings.items()
-    }
-    findings = []
-    for claim in claims:
-        about, seen = [name for name in settings if not claim.datasets or name in claim.datasets], []
-        for name in about:
-            for *column, status, evidence in claim.check(filled[name]):
-                place = f"{column[0]} ({name})" if column and len(settings) > 1 else column[0] if column else name
-                seen.append(Finding(claim.text, claim.source, place, status, evidence))
-        if not seen and any(claim.is_asked(settings[name]) for name in about):
-            seen = [Finding(claim.text, claim.source, "", "not run", "")]
-        findings += seen
-    return findings
-
-
-def by_dataset(table: Table, place: Callable[[Cell], tuple[str, str] | None]) -> dict[str, Cells]:
-    """The cells of a table by data set, metric and method. A method that occurs with several settings is left out,
-    since a claim does not say which of them it is about.
-
-    Args:
-        place: the names of a cell's data set and method; None for a cell that no claim is about.
+        place: the names of a cell's setting, heading and method; None for a cell that no claim is about.
+        first: of such a method, use the first cell, whether it is filled or not.
     """
     found: dict[str, dict[str, dict[str, Cell]]] = {}
     several = set()
     for cell in table.cells:
         if names := place(cell):
-            of_metric = found.setdefault(names[0], {}).setdefault(cell.metric, {})
-            known = of_metric.setdefault(names[1], cell)
-            if known.config != cell.config:
-                several.add((names[0], cell.metric, names[1]))
-            if cell.results and not known.results:
-                of_metric[names[1]] = cell
-    for name, metric, method in several:
-        del found[name][metric][method]
+            setting, heading, method = names
+            of_heading = found.setdefault(setting, {}).setdefault(heading, {})
+            known = of_heading.setdefault(method, cell)
+            if known.config != cell.config and not first:
+                several.add((setting, heading, method))
+            if cell.results and not known.results and not first:
+                of_heading[method] = cell
+    for setting, heading, method in several:
+        del found[setting][heading][method]
     return {name: dict(cells) for name, cells in found.items()}
+
+
+def holds(fulfilled: bool) -> ClaimStatus:
+    """The status of a claim that is not about a difference."""
+    return "holds" if fulfilled else "fails"

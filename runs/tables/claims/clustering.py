@@ -7,14 +7,14 @@ seeds differ by up to seven points.
 """
 
 import itertools
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clustering.evaluation.protocol import ACCURACY
-from runs.tables.cell import Cell
-from runs.tables.claims.claim import Cells, Claim, Found, Results, by_dataset
-from runs.tables.table import ClaimStatus, Table
+from runs.tables.claims.claim import Cells, Claim, Found, Results, by_setting, holds
+from runs.tables.table import Cell, ClaimStatus, Table
 
 if TYPE_CHECKING:
     from runs.stages.clustering.results import Trials
@@ -30,22 +30,21 @@ SLK = ("slk_mean_shift", "slk_byproduct", "slk_means")
 
 
 def settings(table: Table) -> dict[str, Cells]:
-    """The clusterings of a table by data set."""
-    return by_dataset(table, _place)
+    """The clusterings by data set, with its variant and the number of known labels; by metric; and by method, with the
+    order of its entropy."""
 
+    def place(cell: Cell) -> tuple[str, str, str] | None:
+        config = cell.clustering
+        if config is None:
+            return None
+        options, order = config.dataset.options, config.method.options.get("order", 1)
+        classes = options.get("classes")
+        variant = options.get("features") or (f"{classes} classes" if isinstance(classes, int) else "")
+        labels = f", {config.labels} labels" if config.asked_labels() is not None else ""
+        name = f"{config.dataset.name}{f' ({variant})' if variant else ''}{labels}"
+        return name, cell.metric, of_order(order) if config.method.name == "migd" else config.method.name
 
-def _place(cell: Cell) -> tuple[str, str] | None:
-    """Name of a cell's data set, with its variant and the number of known labels, and of its method, with the order of
-    its entropy."""
-    config = cell.clustering
-    if config is None:
-        return None
-    options, order = config.dataset.options, config.method.options.get("order", 1)
-    classes = options.get("classes")
-    variant = options.get("features") or (f"{classes} classes" if isinstance(classes, int) else "")
-    labels = f", {config.labels} labels" if config.asked_labels() is not None else ""
-    method = of_order(order) if config.method.name == "migd" else config.method.name
-    return f"{config.dataset.name}{f' ({variant})' if variant else ''}{labels}", method
+    return by_setting(table, place)
 
 
 def of_order(order: float) -> str:
@@ -55,23 +54,20 @@ def of_order(order: float) -> str:
 
 def higher(claim: Claim, results: Results, margin: float = 0.0) -> Found:
     """Whether the first method exceeds the second by `margin`."""
-    better, than = claim.methods
-    pair = results.pair(claim.metric, better, than)
-    if pair is not None:
+    if pair := results.pair(claim.metric, *claim.methods):
         difference = pair[0] - pair[1]
-        tied = abs(difference - margin) <= SHOWN
-        status: ClaimStatus = "tie" if tied else "holds" if difference > margin else "fails"
+        status: ClaimStatus = "tie" if abs(difference - margin) <= SHOWN else holds(difference > margin)
         plain = [results.cells[claim.metric][method].value for method in claim.methods]
-        without = f"without labels {plain[0]:.3f} and {plain[1]:.3f}"
         at_least = f", of which {margin} is claimed" if margin else ""
-        yield status, f"{better} {pair[0]:.3f}, {than} {pair[1]:.3f}: {difference:+.3f}{at_least}; {without}"
+        (better, than), without = claim.methods, f"without labels {plain[0]:.3f} and {plain[1]:.3f}"
+        yield "", status, f"{better} {pair[0]:.3f}, {than} {pair[1]:.3f}: {difference:+.3f}{at_least}; {without}"
 
 
 def lower(claim: Claim, results: Results) -> Found:
     """Whether the second method has no larger a value than the first: seconds, or an objective."""
-    if (pair := results.pair(claim.metric, *claim.methods)) is not None:
+    if pair := results.pair(claim.metric, *claim.methods):
         evidence = ", ".join(f"{method} {value:.6g}" for method, value in zip(claim.methods, pair, strict=True))
-        yield "holds" if pair[1] <= pair[0] else "fails", evidence
+        yield "", holds(pair[1] <= pair[0]), evidence
 
 
 def few_steps(claim: Claim, results: Results, most: int, every: bool = False) -> Found:
@@ -79,16 +75,15 @@ def few_steps(claim: Claim, results: Results, most: int, every: bool = False) ->
     found = results.of(*claim.methods)
     counts = sorted({int(n) for one in found for n in (one.iterations if every else one.iterations[[one.chosen]])})
     if counts:
-        yield "holds" if counts[-1] <= most else "fails", f"steps: {' or '.join(map(str, counts))}"
+        yield "", holds(counts[-1] <= most), f"steps: {' or '.join(map(str, counts))}"
 
 
 def modes_are_points(claim: Claim, results: Results) -> Found:
     """Whether the modes are distinct points."""
-    for trials in results.of(*claim.methods):
-        if trials.mode_indices is not None:
-            rows = trials.mode_indices
+    for rows in (trials.mode_indices for trials in results.of(*claim.methods)):
+        if rows is not None:
             apart = len(np.unique(rows)) == len(rows) and bool((rows >= 0).all())
-            yield "holds" if apart else "fails", f"rows {', '.join(map(str, rows.tolist()))}"
+            yield "", holds(apart), f"rows {', '.join(map(str, rows.tolist()))}"
 
 
 def alike(claim: Claim, results: Results, within: float) -> Found:
@@ -96,9 +91,8 @@ def alike(claim: Claim, results: Results, within: float) -> Found:
     cells = results.cells.get(claim.metric, {})
     known = {method: cells[method].compared for method in SLK if method in cells}
     if len(known) > 1:
-        spread = max(known.values()) - min(known.values())
         evidence = ", ".join(f"{method} {value:.3f}" for method, value in known.items())
-        yield "holds" if spread <= within else "fails", f"NMI {evidence}"
+        yield "", holds(max(known.values()) - min(known.values()) <= within), f"NMI {evidence}"
 
 
 def above(claim: Claim, results: Results, labels: bool = False) -> Found:
@@ -109,7 +103,8 @@ def above(claim: Claim, results: Results, labels: bool = False) -> Found:
     """
     ours, theirs = (_accuracies(results.of(name), labels=labels) for name in claim.methods)
     for status, difference in _paired(ours, theirs):
-        yield status, f"{claim.methods[0]} {_mean(ours):.3f}, {claim.methods[1]} {_mean(theirs):.3f}; {difference}"
+        evidence = f"{claim.methods[0]} {_mean(ours):.3f}, {claim.methods[1]} {_mean(theirs):.3f}; {difference}"
+        yield "", status, evidence
 
 
 def rises_with_order(claim: Claim, results: Results) -> Found:
@@ -122,15 +117,15 @@ def rises_with_order(claim: Claim, results: Results) -> Found:
         listed = ", ".join(f"{order:g}: {mean:.3f}" for order, mean in means.items())
         for status, difference in _paired(by_order[max(means)], by_order[min(means)]):
             kept = "fails" if status == "holds" and not rises else status
-            yield kept, f"{listed}; greatest over least {difference}"
+            yield "", kept, f"{listed}; greatest over least {difference}"
 
 
-def _paired(ours: Accuracies, theirs: Accuracies) -> Found:
+def _paired(ours: Accuracies, theirs: Accuracies) -> Iterator[tuple[ClaimStatus, str]]:
     """Whether the first are higher, over the starts that both have; nothing for fewer than two starts."""
     pairs = np.array([ours[key] - theirs[key] for key in ours.keys() & theirs.keys()])
     if len(pairs) > 1:
         mean, error = float(pairs.mean()), float(pairs.std(ddof=1) / len(pairs) ** 0.5)
-        status: ClaimStatus = "tie" if abs(mean) <= SURE * error else "holds" if mean > 0 else "fails"
+        status: ClaimStatus = "tie" if abs(mean) <= SURE * error else holds(mean > 0)
         yield status, f"of the same {len(pairs)} starts {mean:+.3f} ± {SURE * error:.3f}"
 
 

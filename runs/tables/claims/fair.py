@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from runs.tables.claims.claim import Cells, Claim, Found, Results, by_dataset
-from runs.tables.table import ClaimStatus, Table
+from runs.tables.claims.claim import Cells, Claim, Found, Results, by_setting, holds
+from runs.tables.table import Cell, Table
 
 if TYPE_CHECKING:
     from runs.stages.fair.results import Floats, TradeOff  # imports torch
@@ -27,8 +27,12 @@ ROUNDING = 1e-9
 
 
 def settings(table: Table) -> dict[str, Cells]:
-    """The fair clusterings of a table by data set."""
-    return by_dataset(table, lambda cell: (cell.fair.dataset.name, cell.fair.method.name) if cell.fair else None)
+    """The fair clusterings of a table by data set, metric and method."""
+
+    def place(cell: Cell) -> tuple[str, str, str] | None:
+        return (cell.fair.dataset.name, cell.metric, cell.fair.method.name) if cell.fair else None
+
+    return by_setting(table, place)
 
 
 def objective_at(path: "TradeOff", error: float) -> float | None:
@@ -47,36 +51,23 @@ def objective_at(path: "TradeOff", error: float) -> float | None:
     return min(reached) if reached else None
 
 
-def error_falls(claim: Claim, results: Results) -> Found:
-    """Whether the fairness error falls as the weight grows."""
-    return _with_weight(claim, results, "fairness_error", -1)
-
-
-def objective_rises(claim: Claim, results: Results) -> Found:
-    """Whether the objective rises as the weight grows."""
-    return _with_weight(claim, results, "objective", 1)
-
-
-def _with_weight(claim: Claim, results: Results, values: str, sign: int) -> Found:
+def monotone(claim: Claim, results: Results, values: str, sign: int) -> Found:
+    """Whether an attribute of the paths rises (sign 1) or falls (-1) as the weight grows."""
     whole = [(path, np.isfinite(path.error_of_all)) for path in results.of(*claim.methods)]
     pairs = [(path.weights[there], getattr(path, values)[there]) for path, there in whole if there.sum() > 2]
     if pairs:
         correlations = [_rank_correlation(*pair) for pair in pairs]
         first, last = (np.mean([of[end] for _, of in pairs]) for end in (0, -1))
-        evidence = (
-            f"rank correlation {_range(correlations)}; {first:.4g} at the least weight, {last:.4g} at the largest"
-        )
-        yield "holds" if min(sign * one for one in correlations) >= MONOTONE else "fails", evidence
+        ends = f"{first:.4g} at the least weight, {last:.4g} at the largest"
+        always = min(sign * one for one in correlations) >= MONOTONE
+        yield "", holds(always), f"rank correlation {_range(correlations)}; {ends}"
 
 
 def _rank_correlation(first: "Floats", second: "Floats") -> float:
     """Spearman's rank correlation; 0 where all values are equal."""
-    from scipy.stats import rankdata
+    from scipy.stats import spearmanr
 
-    ranks = rankdata(first), rankdata(second)
-    if any(np.ptp(of) == 0 for of in ranks):
-        return 0.0
-    return float(np.corrcoef(*ranks)[0, 1])
+    return 0.0 if np.ptp(first) == 0 or np.ptp(second) == 0 else float(spearmanr(first, second).statistic)
 
 
 def never_rises(claim: Claim, results: Results) -> Found:
@@ -88,70 +79,58 @@ def never_rises(claim: Claim, results: Results) -> Found:
         rises.append(float((np.diff(E) / np.maximum(np.abs(E[:-1]), 1e-12))[same].max(initial=0.0)))
     if rises:
         evidence = f"largest rise {max(rises):.1e} of E from one update to the next at one weight"
-        yield "holds" if max(rises) <= ROUNDING else "fails", evidence
+        yield "", holds(max(rises) <= ROUNDING), evidence
 
 
 def as_fair_as_printed(claim: Claim, results: Results) -> Found:
     """Whether each path reaches the printed fairness error."""
-    (method,) = claim.methods
-    printed, paths = results.printed("fairness_error", method), results.of(method)
+    printed, paths = results.printed("fairness_error", *claim.methods), results.of(*claim.methods)
     if printed and paths:
-        value, text, resolution = printed
         errors = [float(np.nanmin([*path.error_of_all, np.inf])) for path in paths]
-        yield "holds" if max(errors) <= value + resolution else "fails", f"error {_range(errors)}, printed {text}"
-
-
-def no_larger_than_printed(claim: Claim, results: Results) -> Found:
-    """Whether the objective at the printed error is at most the printed one."""
-    (method,) = claim.methods
-    error, objective = results.printed("fairness_error", method), results.printed("objective", method)
-    if error and objective and (paths := results.of(method)):
-        objectives = [objective_at(path, error[0]) for path in paths]
-        evidence = f"{objective[1]} printed, at error up to {error[0] + SHOWN:.4g}"
-        yield _no_larger(objectives, objective[0], evidence, objective[2])
+        reached = max(errors) <= printed[0] + printed[2]
+        yield "", holds(reached), f"error {_range(errors)}, printed {printed[1]}"
 
 
 def printed_where_fairest(claim: Claim, results: Results) -> Found:
     """Whether the rule of the thesis for the weight gives the printed objective, as does the weight at which a table is
     scored."""
-    (method,) = claim.methods
-    objective, error = results.printed("objective", method), results.printed("fairness_error", method)
-    paths = [path for path in results.of(method) if path.fairest is not None]
+    error, objective = (results.printed(name, *claim.methods) for name in ("fairness_error", "objective"))
+    paths = [path for path in results.of(*claim.methods) if path.fairest is not None]
     if objective and error and paths:
-        F, errors, weights = (
-            [float(getattr(path, name)[path.chosen]) for path in paths]
-            for name in ("objective", "fairness_error", "weights")
-        )
-        evidence = (
-            f"{np.mean(F):.4g} at error {np.mean(errors):.2g}, weight {_range(weights)}, against "
-            f"{objective[1]} printed, at error {error[1]}"
-        )
-        near = abs(np.mean(F) - objective[0]) <= max(NEAR * abs(objective[0]), objective[2])
-        yield "holds" if near else "fails", evidence
+        names = ("objective", "fairness_error", "weights")
+        F, errors, weights = ([float(getattr(path, name)[path.chosen]) for path in paths] for name in names)
+        found = f"{np.mean(F):.4g} at error {np.mean(errors):.2g}, weight {_range(weights)}"
+        near = bool(abs(np.mean(F) - objective[0]) <= max(NEAR * abs(objective[0]), objective[2]))
+        yield "", holds(near), f"{found}, against {objective[1]} printed, at error {error[1]}"
 
 
-def no_larger_than(claim: Claim, results: Results) -> Found:
-    """Whether at the error of a rival the objective is at most that of the rival."""
-    method, rival = claim.methods
-    ours, theirs = results.of(method), results.of(rival)
-    if ours and theirs and all(path.fairest is not None for path in theirs):
-        error = float(np.mean([path.error_of_all[path.chosen] for path in theirs]))
-        objective = float(np.mean([path.objective[path.chosen] for path in theirs]))
-        objectives = [objective_at(path, error) for path in ours]
-        yield _no_larger(objectives, objective, f"{rival} {objective:.4g}, at error up to {error + SHOWN:.4g}")
-
-
-def _no_larger(
-    objectives: Sequence[float | None], other: float, evidence: str, resolution: float = 0.0
-) -> tuple[ClaimStatus, str]:
-    known = [value for value in objectives if value is not None]
-    if len(known) < len(objectives):
-        return "fails", f"{evidence}, which {len(objectives) - len(known)} of {len(objectives)} paths do not reach"
-    mean = float(np.mean(known))
-    evidence = f"{mean:.4g} against {evidence}"
-    if abs(mean - other) <= max(SHOWN * abs(other), resolution):
-        return "tie", evidence
-    return "holds" if mean < other else "fails", evidence
+def no_larger(claim: Claim, results: Results) -> Found:
+    """Whether the objective at the error of a rival, or at the printed error, is at most that of the rival, or the
+    printed one."""
+    method, *rival = claim.methods
+    error, objective = (results.printed(name, method) for name in ("fairness_error", "objective"))
+    if rival:
+        theirs = results.of(*rival)
+        if not theirs or any(path.fairest is None for path in theirs):
+            return
+        values = ([getattr(path, name)[path.chosen] for path in theirs] for name in ("error_of_all", "objective"))
+        at, other = (float(np.mean(of)) for of in values)
+        against, resolution = f"{rival[0]} {other:.4g}", 0.0
+    elif error and objective:
+        (at, *_), (other, text, resolution) = error, objective
+        against = f"{text} printed"
+    else:
+        return
+    if objectives := [objective_at(path, at) for path in results.of(method)]:
+        known = [value for value in objectives if value is not None]
+        evidence = f"{against}, at error up to {at + SHOWN:.4g}"
+        if len(known) < len(objectives):
+            lost = f"which {len(objectives) - len(known)} of {len(objectives)} paths do not reach"
+            yield "", "fails", f"{evidence}, {lost}"
+            return
+        mean = float(np.mean(known))
+        tied = abs(mean - other) <= max(SHOWN * abs(other), resolution)
+        yield "", "tie" if tied else holds(mean < other), f"{mean:.4g} against {evidence}"
 
 
 def _range(values: Sequence[float]) -> str:

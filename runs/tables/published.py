@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass as plain
 from dataclasses import field, replace
 from functools import cache
+from importlib.resources.abc import Traversable
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import yaml
@@ -20,11 +21,12 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from clustering.foundation.errors import InputError, unknown
-from runs.tables.cell import Cell
+from runs.tables.table import Cell
 
 FOLDER = importlib.resources.files("runs") / "published"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the loader in C, if available, takes a tenth of the time
 STRICT = ConfigDict(extra="forbid")
+FOR_EDITORS = ConfigDict(extra="forbid", use_attribute_docstrings=True)  # the schema has the docstrings of fields
 NO_NUMBER = ("-", "N/A", "")  # printed in place of a number; null in a file means a dash
 NUMBER, BESIDE = r"(?P<about>~?)(?P<value>-?\d+(?:\.\d+)?(?:e-?\d+)?)", r"(?P<beside>\d+(?:\.\d+)?)"
 FORMS = {  # by the interval of the table: the form of a number, and an example
@@ -38,48 +40,41 @@ Kind = Literal["own", "rerun", "quoted", "unclear"]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, config=STRICT)
+@dataclass(frozen=True, config=FOR_EDITORS)
 class PublishedColumn:
-    """One column. A printed column of two metrics is two columns that differ in `metric`.
-
-    Attributes:
-        group: the heading above several columns; "" without one.
-        name: the heading.
-        metric: accuracy, nmi, acc_hungarian, ari, seconds, objective ..., named as in the record if it is there.
-        unit: "%", "s" or "".
-        better: which direction is better; None for descriptions, such as a number of samples.
-        kind: origin of its numbers, if columns are methods; else None.
-    """
+    """One column. A printed column of two metrics is two columns that differ in `metric`."""
 
     name: str
+    """The heading."""
     metric: str
+    """Accuracy, nmi, acc_hungarian, ari, seconds, objective ..., named as in the record if it is there."""
     better: Literal["higher", "lower"] | None
+    """None for descriptions, such as a number of samples."""
     group: str = ""
+    """The heading above several columns; "" without one."""
     unit: Literal["", "%", "s"] = ""
     kind: Kind | None = None
+    """Origin of its numbers, if columns are methods."""
 
 
-@dataclass(frozen=True, config=STRICT)
+@dataclass(frozen=True, config=FOR_EDITORS)
 class PublishedRow:
-    """One row.
-
-    Attributes:
-        group: what several rows have in common, such as the network; "" without one.
-        name: the method, or what is described.
-        kind: origin of its numbers; None if the column says it.
-        cite: the source that the work cites for it.
-        note: a remark for the reader.
-        column_groups: groups of columns in which it has cells; empty for all.
-        values: its numbers, one for each column that it has, digits as printed; None for a dash.
-    """
+    """One row."""
 
     name: str
+    """The method, or what is described."""
     kind: Kind | None = None
+    """Origin of its numbers; None if the column says it."""
     group: str = ""
+    """What several rows have in common, such as the network; "" without one."""
     cite: str = ""
+    """The source that the work cites for it."""
     note: str = ""
+    """A remark for the reader."""
     column_groups: tuple[str, ...] = ()
+    """Groups of columns in which it has cells; empty for all."""
     values: tuple[str | None, ...] = ()
+    """One number for each column that it has, digits as printed; None for a dash."""
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -106,37 +101,22 @@ class Place:
 
 @dataclass(frozen=True, config=STRICT)
 class Erratum:
-    """A known error of the print, or a caveat.
+    """A known error of the print, or a caveat."""
 
-    Attributes:
-        id: "E01" and so on; "C1" and so on for caveats.
-        severity: its importance for comparisons.
-        text: what is wrong, why, and what to do about it.
-        where: the cells or figures.
-        target: False if runs must not be compared with the numbers.
-    """
-
-    id: str
-    severity: Literal["high", "medium", "low", "caveat"]
-    text: str
+    id: str  # "E01" and so on; "C1" and so on for caveats
+    severity: Literal["high", "medium", "low", "caveat"]  # its importance for comparisons
+    text: str  # what is wrong, why, and what to do about it
     where: tuple[Place, ...]
-    target: bool = True
+    target: bool = True  # False if runs must not be compared with the numbers
 
 
 @dataclass(frozen=True, config=STRICT)
 class Cause:
-    """Why results of this project differ from the print, for cells whose verdict is above or below.
+    """Why results of this project differ from the print, for cells whose verdict is above or below."""
 
-    Attributes:
-        id: "D01" and so on.
-        cause: what was found by changing one thing; "unknown" if it was looked for and not found.
-        evidence: the page or the command that shows it.
-        where: the cells.
-    """
-
-    id: str
-    cause: Text
-    evidence: Text
+    id: str  # "D01" and so on
+    cause: Text  # what was found by changing one thing; "unknown" if it was looked for and not found
+    evidence: Text  # the page or the command that shows it
     where: Annotated[tuple[Place, ...], Field(min_length=1)]
 
     def holds(self, table: str, cell: Cell) -> bool:
@@ -149,22 +129,14 @@ class Cause:
 
 @dataclass(frozen=True, config=STRICT)
 class PublishedFigure:
-    """One figure of a work.
-
-    Attributes:
-        work, number: its work, and its number as printed.
-        data_like: whether it is drawn from data or an equation, so that it can be drawn again; else a sketch.
-        shows: what it shows, in our words.
-        axes: the axes and panels; "" for sketches.
-        note: a remark for the reader.
-    """
+    """One figure of a work."""
 
     work: str
-    number: str
-    data_like: bool
-    shows: str
-    axes: str = ""
-    note: str = ""
+    number: str  # as printed
+    data_like: bool  # whether it is drawn from data or an equation, so that it can be drawn again; else a sketch
+    shows: str  # in our words
+    axes: str = ""  # the axes and panels; "" for sketches
+    note: str = ""  # a remark for the reader
 
     @property
     def name(self) -> str:
@@ -172,64 +144,51 @@ class PublishedFigure:
         return f"{self.work}/{self.number}"
 
 
-@dataclass(frozen=True, config=STRICT)
+@dataclass(frozen=True, config=FOR_EDITORS)
 class Correction:
-    """Numbers that replace the printed ones of a row as targets (None keeps a printed one), the table that prints them,
-    and the erratum that says why."""
+    """Numbers that replace the printed ones of a row as targets."""
 
     row: str
     values: tuple[str | None, ...]
+    """None keeps a printed one."""
     source: str
+    """The table that prints them."""
     erratum: str
+    """That says why."""
     group: str = ""
 
 
-@dataclass(frozen=True, config=STRICT)
+@dataclass(frozen=True, config=FOR_EDITORS)
 class TableFile:
-    """The content of the file of a table.
-
-    Attributes:
-        caption: what it shows, in our words.
-        columns, rows: in printed order.
-        protocol: how the numbers were made, as far as the work says, by short keys.
-        interval: the numbers beside the values: half-widths of 95 % intervals, standard deviations, or none.
-        over: what the interval is taken over; None if the work does not say.
-        tasks: number of tasks behind a value, if there are any and the work says how many.
-        runs: number of runs behind a value, likewise.
-        remark: how the table was read from its source, if that was unclear.
-        corrected: targets that replace printed numbers.
-    """
+    """The content of the file of a table."""
 
     caption: Text
+    """What it shows, in our words."""
     columns: tuple[PublishedColumn, ...]
+    """In printed order, as the rows."""
     rows: tuple[PublishedRow, ...]
     protocol: Mapping[str, str] = field(default_factory=dict)
+    """How the numbers were made, as far as the work says."""
     interval: Literal["ci95", "std", "none"] = "none"
+    """Beside the values: half-widths of 95 % intervals, or deviations."""
     over: Literal["tasks", "runs"] | None = None
+    """What the interval is taken over; None if the work does not say."""
     tasks: Annotated[int, Field(ge=1)] | None = None
+    """Behind a value, if there are any and the work says how many."""
     runs: Annotated[int, Field(ge=1)] | None = None
+    """Likewise."""
     remark: str = ""
+    """How the table was read from its source, if that was unclear."""
     corrected: tuple[Correction, ...] = ()
 
 
 @plain(frozen=True, kw_only=True)
 class PublishedTable(TableFile):
-    """One table of a work.
+    """One table of a work."""
 
-    Attributes:
-        name: for `transduce table`: "thesis/4.1", "slk_fewshot/II".
-        cells: row by row; without a number for "-", "N/A" or nothing.
-        errata: ids of the errata about it or its cells.
-    """
-
-    name: str
-    cells: tuple[Cell, ...]
-    errata: tuple[str, ...]
-
-    @property
-    def work(self) -> str:
-        """The short name of its work."""
-        return self.name.partition("/")[0]
+    name: str  # for `transduce table`: "thesis/4.1", "slk_fewshot/II"
+    cells: tuple[Cell, ...]  # row by row; without a number for "-", "N/A" or nothing
+    errata: tuple[str, ...]  # ids of the errata about it or its cells
 
     @property
     def numbers(self) -> list[Cell]:
@@ -251,9 +210,7 @@ def works() -> dict[str, str]:
 
 def published_names() -> list[str]:
     """Names of all tables, "thesis/1.1" and so on, in printed order."""
-    return [
-        f"{work}/{number}" for work, content in read_published("works.yaml").items() for number in content["tables"]
-    ]
+    return [f"{work}/{number}" for work, of in read_published("works.yaml").items() for number in of["tables"]]
 
 
 @cache
@@ -296,12 +253,17 @@ def figures() -> tuple[PublishedFigure, ...]:
 @cache
 def read_published(file: str) -> dict[str, Any]:
     """The content of a file of `runs/published/`."""
+    return read_yaml(FOLDER / file, f"runs/published/{file}")
+
+
+def read_yaml(path: Traversable, where: str) -> dict[str, Any]:
+    """The content of a YAML file of the project, with its settings as they are written."""
     try:
-        content = yaml.load((FOLDER / file).read_text(encoding="utf-8"), LOADER)
+        content = yaml.load(path.read_text(encoding="utf-8"), LOADER)
     except (OSError, yaml.YAMLError) as error:
-        raise InputError(f"runs/published/{file}: not a readable YAML file: {error}") from error
+        raise InputError(f"{where}: not a readable YAML file: {error}") from error
     if not isinstance(content, dict):
-        raise InputError(f"runs/published/{file}: must hold lines of the form `key: value`")
+        raise InputError(f"{where}: must hold lines of the form `key: value`")
     return content
 
 
@@ -360,8 +322,7 @@ def table_from(name: str, content: Any) -> PublishedTable:
                 if not cell.kind:
                     raise InputError(f"{where}: give the row or its columns a kind ({', '.join(get_args(Kind))})")
                 own = [one for one, place in places if any(place.names) and place.holds(cell)]
-                number, width = _number(text, read.interval, where)
-                fixed, fixed_width = _number(target, read.interval, where) if target else (None, None)
+                (number, width), (fixed, fixed_width) = (_number(one, read.interval, where) for one in (text, target))
                 cell = replace(
                     cell,
                     printed=text,
@@ -379,8 +340,10 @@ def table_from(name: str, content: Any) -> PublishedTable:
     return PublishedTable(**vars(read), name=name, cells=tuple(cells), errata=cited)
 
 
-def _number(text: str, interval: str, where: str) -> tuple[float, float | None]:
-    """The number, and the number beside it."""
+def _number(text: str | None, interval: str, where: str) -> tuple[float | None, float | None]:
+    """The number, and the number beside it, as far as there are any."""
+    if text is None:
+        return None, None
     form, example = FORMS[interval]
     match = form.fullmatch(text)
     if match is None:
