@@ -83,7 +83,7 @@ def trade_off(results: Sequence[FairResult]) -> "tuple[Figure, dict[str, str]]":
             "objective F": _path(axes, path.weights, path.objective, 0),
             "fairness error": _path(errors, path.weights, path.fairness_error, ERROR),
         }
-        if path.fairness_error.max() > 100 * max(path.fairness_error.min(), 1e-12):
+        if path.fairness_error.max() > max(0.1, 100 * path.fairness_error.min()):
             errors.set_yscale("symlog", linthresh=0.01, linscale=0.5)
             errors.set_ylim(0, 1.5 * path.fairness_error.max())
         axes.set_title(f"{rows[i]}, {columns[j]}")
