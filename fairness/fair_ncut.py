@@ -57,7 +57,7 @@ class FairNcut(Weighted):
         clustering (`fairness.optimiser.fair_spectrum`), which often leads to far lower cuts and costs K
         eigenvectors of the graph. An array (N,) gives the labels 0..K-1 of a single start.
     n_init : number of starts; the one with the most clusters and, among those, the lowest E is kept.
-    max_iter, tol : as in `FairKMeans`.
+    max_iter, tol : maximum number of passes at each weight; relative change of E in a pass that counts as none.
     random_state : seed or generator of the initialisations.
 
     Attributes
