@@ -40,8 +40,7 @@ class FairNcut(Weighted):
 
     by moves of points between clusters, each of which lowers E, as in `FairKMeans` (`fairness.optimiser.moves`). The
     thesis bounds E by tangents in soft assignments instead. The fit starts from the nearest of K seeds and raises the
-    weight in rungs. There is no `predict`: the method assigns only the points of the graph. Memory: the graph and a
-    few N x K arrays.
+    weight in rungs. There is no `predict`: the method assigns only the points of the graph. Memory: N x K arrays.
 
     A graph with more components than clusters has many cuts of cost 0, and fairness among them costs nothing.
 

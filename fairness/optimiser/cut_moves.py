@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -27,6 +28,16 @@ class CutProblem(Problem):
         """(N,) d, the row sums of W."""
         return np.asarray(self.graph.sum(axis=1), dtype=np.float64)
 
+    @cached_property
+    def least(self) -> float:
+        """Volume up to which a cluster counts as one without arcs: what rounding leaves as its last arc goes."""
+        return 1e-12 * float(self.degrees.sum())
+
+    def shares(self, within: Floats, volumes: Floats) -> Floats:
+        """within / volume, 0 for clusters without arcs."""
+        shares: Floats = within / np.where(volumes > self.least, volumes, np.inf)
+        return shares
+
     def moves(self, labels: Ints) -> "CutMoves":
         return CutMoves(self, labels)
 
@@ -34,7 +45,7 @@ class CutProblem(Problem):
 class CutMoves(Moves):
     """Labels with the links W S of each point to each cluster, from which all changes of the cut follow."""
 
-    steep, on_a_rung = 4.0, 40
+    steep, on_a_rung, visited = 2.0, 40, (4.0, 0.25)
 
     problem: CutProblem
 
@@ -45,26 +56,26 @@ class CutMoves(Moves):
         self.links: Floats = (problem.graph @ indicators).toarray()
         self._volumes = _totals(labels, problem.degrees, K)
         self._within = _totals(labels, self.links[rows, labels], K)
-        self.cost = _cut(self._within, self._volumes)
+        self.cost = K - float(problem.shares(self._within, self._volumes).sum())
 
-    def costs(self, points: Points) -> Floats:
-        """(n, K) gradient of the cut, d_p within_k / volume_k^2 - 2 (W S_k)_p / volume_k."""
-        inverse = 1 / np.where(self._volumes > 0, self._volumes, np.inf)
-        paid: Floats = np.outer(self.problem.degrees[points], self._within * inverse**2)
-        return paid - self.links[points] * (2 * inverse)
+    def costs(self, points: Points, clusters: Any = slice(None)) -> Floats:
+        """(n, K) gradient of the cut, d_p within_k / volume_k^2 - 2 (W S_k)_p / volume_k, for some of the clusters."""
+        volumes, shares = self._volumes[clusters], self.problem.shares
+        slopes = shares(shares(self._within[clusters], volumes), volumes)
+        paid: Floats = np.outer(self.problem.degrees[points], slopes)
+        return paid - shares(2 * self.links[points][:, clusters], volumes)
 
     def alone(self, points: slice, costs: Floats) -> tuple[Floats, Floats]:
         degrees, links, labels = self.problem.degrees[points], self.links[points], self.labels[points]
-        shares = _shares(self._within, self._volumes)
-        entered = _shares(self._within + 2 * links, self._volumes + degrees[:, None])
-        volumes = self._volumes[labels] - degrees
-        volumes[volumes <= 1e-12 * self._volumes[labels]] = 0.0  # the point was the only one with links
-        left = _shares(self._within[labels] - 2 * links[np.arange(len(labels)), labels], volumes)
+        share, own = self.problem.shares, links[np.arange(len(labels)), labels]
+        shares = share(self._within, self._volumes)
+        entered = share(self._within + 2 * links, self._volumes + degrees[:, None])
+        left = share(self._within[labels] - 2 * own, self._volumes[labels] - degrees)
         return left - shares[labels], shares - entered
 
     def between(self, points: Ints, source: int, target: int) -> Floats:
-        costs = self.costs(points)
-        return costs[:, target] - costs[:, source]
+        costs = self.costs(points, [source, target])
+        return costs[:, 1] - costs[:, 0]
 
     def accept(
         self, points: Ints, targets: Ints, changes: Floats, sizes: Floats, lowers: Callable[[float], bool]
@@ -79,7 +90,7 @@ class CutMoves(Moves):
         within = self._within.copy()
         for clusters, sign in ((targets, 1.0), (sources, -1.0)):
             within += sign * _totals(clusters, linked[np.arange(len(points)), clusters], K)
-        cost = _cut(within, volumes)
+        cost = K - float(problem.shares(within, volumes).sum())
         if not lowers(cost):
             return False
         arcs = coo_array(rows)
@@ -93,12 +104,3 @@ def _totals(clusters: Ints, values: Floats, K: int) -> Floats:
     """(K,) sums of values (n,) by cluster."""
     totals: Floats = np.bincount(clusters, values, K).astype(np.float64, copy=False)
     return totals
-
-
-def _shares(within: Floats, volumes: Floats) -> Floats:
-    """within / volumes, 0 for a volume of 0."""
-    return np.where(volumes > 0, within / np.where(volumes > 0, volumes, 1.0), 0.0)
-
-
-def _cut(within: Floats, volumes: Floats) -> float:
-    return float((1 - _shares(within, volumes)).sum())

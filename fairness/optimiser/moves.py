@@ -38,6 +38,9 @@ _LEAST = 1e-9
 _TRIES = 6
 """Number of attempts of a pass, each with fewer moves, before only moves in different clusters are left."""
 
+_PAIRS = 1000
+"""Number of pairs of clusters between which no transfer lowers E, after which a pass of transfers ends."""
+
 _CALM = 3
 """Number of passes in a row that change E by less than the tolerance before a fit ends."""
 
@@ -144,12 +147,13 @@ class Problem(ABC):
 class Moves(ABC):
     """Labels of a problem that passes improve at one weight after the other.
 
-    A subclass keeps `cost`, that of the labels, and sets the ratio of the weights that lead to a weight and the number
-    of passes at each.
+    A subclass keeps `cost`, that of the labels, and sets the ratio of the weights that lead to a weight, the number of
+    passes at each, and the ratios to it of weights that are visited afterwards.
     """
 
     steep: ClassVar[float]
     on_a_rung: ClassVar[int]
+    visited: ClassVar[tuple[float, ...]] = ()
 
     cost: float
     prototypes: Floats | None = None
@@ -267,9 +271,10 @@ class Moves(ABC):
         shares = self.counts / np.maximum(self.counts.sum(axis=0), 1)
         rates = np.einsum("ck,ckl->kl", shares, np.where(self.counts[:, :, None] > 0, least, 0.0))
         np.fill_diagonal(rates, np.inf)
-        free, moved = np.ones(K, dtype=bool), 0
+        rates[self.counts.sum(axis=0) <= 1] = np.inf  # no cluster may become empty
+        free, moved, failed = np.ones(K, dtype=bool), 0, 0
         for source, target in zip(*np.unravel_index(np.argsort(rates, axis=None), rates.shape), strict=True):
-            if rates[source, target] >= -self._least:
+            if rates[source, target] >= -self._least or failed == _PAIRS:
                 break
             if not (free[source] and free[target]):
                 continue
@@ -287,6 +292,7 @@ class Moves(ABC):
                     moved += count
                     break
                 count //= 2
+            failed += count == 0
         return moved
 
     def _exchange(self, least: Floats) -> int:
@@ -334,10 +340,18 @@ class Moves(ABC):
 
 
 def stage(moves: Moves, weight: float, passes: int, tolerance: float, reached: float = math.inf) -> Stage:
-    """Result at a weight, from the state at a lower one that was `reached`, by way of rungs, or directly."""
+    """Result at a weight, from the state at a lower one that was `reached`, by way of rungs, or directly; from there
+    other weights are visited in turn, and those kept after which E is lower at the return."""
     for rung in rungs(max(reached, moves.problem.unit * _LOWEST_RUNG), weight, moves.steep):
         moves.descend(rung, min(moves.on_a_rung, passes), 0.0)
     converged = moves.descend(weight, passes, tolerance)
+    for ratio in moves.visited if weight > 0 else ():
+        other = moves.problem.moves(moves.labels)
+        other.descend(ratio * weight, min(moves.on_a_rung, passes), 0.0)
+        ended = other.descend(weight, passes, tolerance)
+        if other.objective < moves.objective * (1 - 1e-9):
+            other.history = moves.history + other.history
+            moves, converged = other, ended
     history, moves.history = tuple(moves.history), []
     empty = int((moves.counts.sum(axis=0) == 0).sum())
     prototypes = None if moves.prototypes is None else moves.prototypes.copy()
