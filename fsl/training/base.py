@@ -83,8 +83,10 @@ def train(
     """
     place = resolve_device(device)
     every = min(training.validate_every, training.epochs)
-    chosen: dict[str, Any] = {"max_epochs": training.epochs, "check_val_every_n_epoch": every, **(trainer or {})}
     data = BaseClasses(base, validation, benchmark, training, seed, workers)
+    steps = len(base) // data.batch_size * training.epochs
+    chosen: dict[str, Any] = {"max_epochs": training.epochs, "check_val_every_n_epoch": every}
+    chosen |= {"log_every_n_steps": min(50, max(1, steps // 20)), **(trainer or {})}  # a curve of short trainings, too
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream_key(seed, "training", "initial weights"))
         backbone = create_backbone(backbone_name, channels=benchmark.channels, size=benchmark.size)

@@ -51,9 +51,13 @@ class Training:
 
     def __post_init__(self) -> None:
         validate(self)
-        if self.warmup and (self.schedule != "one_cycle" or self.warmup >= self.epochs):
+        if self.warmup and self.schedule != "one_cycle":
             raise InputError(
-                f"Training: warmup={self.warmup:g} must be below epochs ({self.epochs}) and needs schedule=one_cycle"
+                f"Training: warmup={self.warmup:g} needs schedule=one_cycle; leave it out, or set warmup=0"
+            )
+        if self.warmup >= self.epochs:
+            raise InputError(
+                f"Training: warmup={self.warmup:g} must be below epochs ({self.epochs}); set warmup={self.epochs / 2:g}"
             )
         if self.schedule == "one_cycle" and not self.warmup:
             raise InputError("Training: schedule=one_cycle needs warmup=EPOCHS, above 0; without, use schedule=cosine")

@@ -42,7 +42,9 @@ def table(
       transduce table thesis/4.1 mini.root=FOLDER                              (the folder of one benchmark's images)
       transduce table thesis/4.4@glyphs --run-missing --limit-minutes 30       (on another benchmark)
     """
-    name, keys = named(settings, "table", f"names are {', '.join(names('experiment'))}; see transduce list tables")
+    name, keys = named(
+        settings, "table", f"NAME is {', '.join(names('experiment'))}, FILE.yaml, or of transduce list tables"
+    )
     from runs.parallel import Parallel
 
     parallel, keys = Parallel.of(keys)

@@ -25,10 +25,11 @@ DIGITS = {"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six"
 def keys_of(classes: Sequence[str]) -> dict[str, str]:
     """The key of each class, as far as there are keys.
 
-    A digit never means a class of another number: "zero" and "class 0" have the key 0, and "class 10" a letter. Other
-    classes have the next free key of `KEYS`.
+    A digit never means a class of another number below 100: "zero" and "class 0" have the key 0, and "class 10" a
+    letter. Other classes, such as n02099601, have the next free key of `KEYS`.
     """
-    numbers = {name: (re.findall(r"\d+", name) or [str(DIGITS.get(name.lower(), ""))])[-1] for name in classes}
+    found = {name: re.findall(r"(?<!\d)\d{1,2}(?!\d)", name) for name in classes}
+    numbers = {name: (found[name] or [str(DIGITS.get(name.lower(), ""))])[-1] for name in classes}
     keys: dict[str, str] = {}
     for name, number in numbers.items():
         if len(number) == 1 and number not in keys.values():

@@ -395,3 +395,12 @@ def test_photographs_are_recognised():
     with torch.inference_mode():
         shown = torch.stack([transform(Image.fromarray(picture)) for picture in photographs])
         torch.testing.assert_close(logits, network(shown), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.skipif(not has_packaged(), reason="the weights are not installed: transduce[pictures]")
+def test_a_classifier_of_pictures_needs_no_backbone(tmp_path):
+    photographs = load_sample_images().images
+    classifier = FewShotClassifier(device="cpu").fit(photographs, ["palace", "flower"])
+    assert classifier.predict([photographs[1]], alone=True) == ["flower"]
+    classifier.save(tmp_path / "two.safetensors")
+    assert FewShotClassifier.load(tmp_path / "two.safetensors").predict(photographs, alone=True)[0] == "palace"

@@ -299,6 +299,7 @@ def test_answers_are_saved_while_the_pile_is_labelled(tmp_path):
         (["cat", "1", "One"], "21q"),
         ([f"c{row}x" for row in range(12)], "0123456789qw"),
         ([*"ABCDEFGHIJ"], "123456789q"),
+        (["n03127925", "class 12", "2019"], "1q2"),
     ],
 )
 def test_a_digit_means_no_class_of_another_number(classes, keys):

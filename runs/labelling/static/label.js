@@ -316,8 +316,9 @@ function renderWords() {
   let words = "No estimate yet. It comes from labels that you give after an item was predicted: go on labelling.";
   if (accuracy) {
     const [estimate, low, high] = [accuracy.accuracy, accuracy.low, accuracy.high].map((share) => Math.round(100 * share));
-    words = `${estimate}\u00a0% of the predictions are correct (95\u00a0% interval ${low} to ${high}\u00a0%), `;
-    words += `from ${plural(accuracy.audited, "label")} given after the prediction.`;
+    words = accuracy.audited < 10 ? "" : `about ${estimate}\u00a0%, and `;
+    words = `Of the predictions, ${words}with 95\u00a0% confidence ${low} to ${high}\u00a0%, are correct, `;
+    words += `from ${plural(accuracy.audited, "label")} of items drawn at random.`;
   }
   set("estimate", words);
 }
