@@ -63,7 +63,7 @@ def in_common(results: Sequence[Result]) -> str:
 
     def described(result: Result) -> list[str]:
         config, tasks = result.config, len(result.accuracies)
-        network, options = f"{config.benchmark.name}/{config.backbone.name}", config.sampler.options
+        network, options = f"{short(config.benchmark)}/{short(config.backbone)}", config.sampler.options
         return [
             f"features of {weights_name(first)}" if first.features is not None else network,
             f"weights {weights_name(config)}" if first.checkpoint is not None else "",
