@@ -21,7 +21,8 @@ def remarks(columns: Sequence[Column]) -> tuple[str, ...]:
     # rows of a few categories and rounded numbers agree by chance
     if any(_has_details(column.values) for column in columns) and len(rows):
         numbers = ", ".join(str(row + 1) for row in rows[:4]) + ", ..." * (len(rows) > 4)
-        found.append(f"{len(rows):,} rows agree with others in all columns used, as rows {numbers}; remove those that are copies")
+        agree = f"{len(rows):,} rows agree with others in all columns used, as rows {numbers}"
+        found.append(f"{agree}; remove those that are copies")
     return tuple(found)
 
 
