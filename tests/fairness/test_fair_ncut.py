@@ -66,6 +66,19 @@ def test_it_is_the_same_for_a_given_graph_and_other_names():
     assert FairNcut(3, **{**options, "init": labels}).fit(X, sensitive_features=groups).n_iter_ >= 1
 
 
+def test_a_cluster_whose_last_arc_goes_counts_as_one():
+    """Rounding leaves a volume of about 1e-16 there, which must not divide what rounding leaves within."""
+    W = np.zeros((8, 8))
+    for p, q, weight in [(1, 3, 4.141), (2, 5, 8.281), (3, 4, 6.623), (5, 6, 5.857)]:
+        W[p, q] = W[q, p] = weight
+    model = FairNcut(3, fairness_weight=0.01, init=[2, 0, 1, 1, 2, 2, 1, 2])
+    with pytest.warns(UserWarning, match="2 points have no arcs"):
+        model.fit(np.arange(8.0)[:, None], sensitive_features=np.arange(8) % 2, graph=W)
+    linked = len(set(model.labels_[1:7]))  # points 0 and 7 have no arcs
+    E = model.objective_ + 3 - linked + 0.01 * model.fairness_error_
+    assert model.history_[-1].objective == pytest.approx(E)
+
+
 @pytest.mark.parametrize(
     ("options", "groups", "words"),
     [
