@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from clustering.files.cells import ALMOST, Cells
@@ -107,7 +108,9 @@ def useful(column: Column | Unfit) -> Column | Unfit:
     if len(values) > 1 and (values == values[0]).all():
         gaps = len(values) < len(column.values)
         return Unfit("the same in every row" + f" that has a value{NO_MEANT}" * gaps)
-    if column.kind == "numbers" and len(column.values) > 2 and (np.diff(column.values) == 1).all():
+    distinct = pd.unique(column.values)  # in their order; some rows may be copies
+    counting = len(distinct) > max(2, 0.9 * len(column.values)) and (np.diff(distinct) == 1).all()
+    if column.kind == "numbers" and counting:
         return Unfit("counts the rows")
     return column
 

@@ -69,7 +69,8 @@ def _default(field: "dataclasses.Field[Any]") -> Any:
 def _hint(hint: Any, default: Any) -> Any:
     """Return an annotation with sequences as tuples; the type of the default for one that cannot be checked."""
     kind = _checked(hint)
-    if kind is not Any or default is None or default == REQUIRED:
+    several = hint is UNKNOWN or typing.get_origin(hint) in (Union, types.UnionType)  # such as a word or an array
+    if kind is not Any or several or default is None or default == REQUIRED:
         return kind
     return tuple[Any, ...] | None if isinstance(default, tuple) else type(default) | None
 

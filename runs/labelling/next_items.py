@@ -1,12 +1,13 @@
 """The items of a pile to label next, from labels in a CSV file."""
 
+import unicodedata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.files.cells import NO_VALUE
+from clustering.files.cells import NO_VALUE, spelling
 from clustering.files.tables import as_text
 from clustering.files.words import csv_lines, plain_name
 from clustering.foundation.errors import InputError
@@ -30,6 +31,11 @@ def next_rows(config: NextConfig, console: Console) -> list[dict[str, Any]]:
     labels = np.full(len(pile), OPEN, dtype=np.int64)
     if config.labels is not None:
         labels = read_labels(Path(config.labels).expanduser(), pile, classes)
+        spelt: dict[str, str] = {}
+        for name in classes:
+            if (other := spelt.setdefault(spelling(name), name)) != name:
+                remedy = "if they are one class, write them alike"
+                console.note(f"warning: {config.labels}: {other!r} and {name!r} differ in case or blanks; {remedy}")
     labeller = labeller_of(config, pile, store, console)
     predicted = labeller.predict(classes, labels)
     if labeller.hint:
@@ -79,11 +85,11 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
     for title, row in rows.items():
         other = plain.setdefault(plain_name(title), row)
         plain[plain_name(title)] = row if other == row else OPEN  # two files whose names differ in accents only
-    known = {as_text(name): name for name in classes}
+    known = {unicodedata.normalize("NFC", text): name for name in classes for text in (name, as_text(name))}
     found = np.full(len(pile), OPEN, dtype=np.int64)
     for number, cells in lines[1:]:
         line = f"labels: {path}: line {number}"
-        name = cells[label].strip() if len(cells) > label else ""
+        name = unicodedata.normalize("NFC", cells[label].strip()) if len(cells) > label else ""
         if cell := next((cell for cell in cells if "\n" in cell and cell not in rows), ""):
             raise InputError(f"{line}: the cell {cell[:40]!r} has a line break; close its quote, or remove it")
         if not name:

@@ -73,17 +73,19 @@ def check_own_data(configs: Sequence[ClusterConfig | FairConfig], say: Callable[
                 said.append(line)
         by_label = isinstance(config, ClusterConfig) and (table.label or isinstance(config.asked_labels(), str))
         if config.n_clusters != "auto" and (config.n_clusters is not None or not by_label):  # classes say how many
-            _check_clusters(contents, config.n_clusters)
+            _check_clusters(
+                contents, config.n_clusters, "" if isinstance(config, FairConfig) else ", or n_clusters=auto"
+            )
         if isinstance(config, FairConfig) and config.method.options.get("small_groups") == "error":
             _check_groups(contents, table, config.n_clusters or 0)
 
 
-def _check_clusters(contents: "Contents", clusters: int | None) -> None:
+def _check_clusters(contents: "Contents", clusters: int | None, remedy: str) -> None:
     """Check that the number of clusters is given, and at most the number of distinct rows."""
     if clusters is None:
         raise InputError(
             f"{contents.file.path}: the number of clusters is missing; add, for example, n_clusters=3, and try other "
-            "numbers after reading the page, or n_clusters=auto"
+            f"numbers after reading the page{remedy}"
         )
     for values in (contents.values[:1000], contents.values):  # usually the first thousand rows suffice
         distinct = len(pd.DataFrame(values).drop_duplicates())
