@@ -40,6 +40,12 @@ def test_columns_of_numbers_that_tell_something_are_used(table):
     assert Table(path=table()).contents().columns == ("age", "income", "flag", "city")
 
 
+def test_copies_of_rows_do_not_make_their_number_a_feature(table):
+    lines = [f"{row},{row % 7},{row % 5}" for row in range(60)]
+    contents = Table(path=table("\n".join(["id,a,b", *lines, *lines[:3]]))).contents()
+    assert contents.left_out["id"].why == "counts the rows"
+
+
 def test_columns_by_name_and_as_they_are(table):
     found = Table(path=table(), columns=("income", "number"), scale=None).read()
     assert found.values.tolist() == [[5e4, 1], [3e4, 2], [4e4, 3]]

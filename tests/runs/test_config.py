@@ -141,6 +141,12 @@ class TestResolution:
         for word in words.split():
             assert word in str(caught.value)
 
+    def test_a_list_is_one_value_where_a_word_or_an_array_is_taken(self):
+        (config,) = parse(ClusterConfig, ["dataset=digits", "method=entropy", "prior=[6, 3, 1]"])
+        assert config.method.options["prior"] == (6, 3, 1)
+        words = parse(ClusterConfig, ["dataset=digits", "method=slk", "init=k-means++,random"])
+        assert [config.method.options["init"] for config in words] == ["k-means++", "random"]
+
     def test_keys_of_another_verb_are_told_apart(self):
         for argument in ("shot=1", "strategy=simpleshot", "strategy.weight=1"):
             with pytest.raises(InputError, match="transduce evaluate"):
