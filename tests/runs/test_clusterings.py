@@ -313,7 +313,7 @@ def test_pseudo_labels_short_of_their_tolerance_are_said_once(asked_network, sto
     [
         (["method=kmeans"], "method=kmeans .*entropy"),
         (["method=labelled"], "'labelled'"),
-        (["method=iic", "prior=[2, 1, 1]"], "prior "),
+        (["method=iic", "prior=[2, 1, 1]"], "prior: objective .iic. has no prior"),
         (["wrong=0.3"], "wrong"),
         (["wrong=0.3", "labels=labels.csv"], "wrong"),
         (["wrong=1.3", "labels=9"], "wrong .*0 and 1"),
