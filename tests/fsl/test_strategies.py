@@ -181,7 +181,7 @@ def test_gathering_from_a_bank_changes_nothing(strategy: Strategy) -> None:
 def test_padded_support_and_queries_weigh_nothing(strategy: Strategy) -> None:
     """Shots and queries that differ by task are padded; what stands in the padding does not matter. The padding looks
     like other points of the task, and the classes overlap, or a strategy that reads it could go unnoticed."""
-    episodes = draw(6, spread=3.0)
+    episodes = draw(5, spread=3.0)
     keep_support = torch.ones(6, 8, dtype=torch.bool)
     keep_support[0, 1] = keep_support[1, 3] = keep_support[1, 5] = False  # every class keeps one
     keep_query = torch.ones(6, 11, dtype=torch.bool)
