@@ -1,6 +1,6 @@
 """What came out of the papers' tables: the pages of `transduce report` about them, from the shipped results alone.
 
-They are written into docs/what_comes_out before the build, and only those whose text has changed: a page for each work,
+They are written into docs/outcomes before the build, and only those whose text has changed: a page for each work,
 the claims and the errata. The page of the folder includes the overview and the table of contents.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-FOLDER = "what_comes_out"
+FOLDER = "outcomes"
 PAGE = """\
 :orphan:
 

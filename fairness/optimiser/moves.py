@@ -33,7 +33,7 @@ _BLOCK = 1 << 19
 """Number of costs computed at a time: 4 MiB."""
 
 _LEAST = 1e-9
-"""Gain below which a point stays, in units of the mean cost of a point."""
+"""Gain below which a point stays, in units of `Problem.unit` K / N."""
 
 _TRIES = 6
 """Number of attempts of a pass, each with fewer moves, before only moves in different clusters are left."""
@@ -104,7 +104,7 @@ class Problem(ABC):
     @property
     @abstractmethod
     def unit(self) -> float:
-        """Unit of the weight, and K / N times which the mean cost of a point."""
+        """Unit of the weight: the cost of all points in one cluster, divided by K, or a constant of that order."""
 
     @abstractmethod
     def moves(self, labels: Ints) -> "Moves":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, str | Text]
 
 PATIENCE = 20  # seconds until the first progress line without a terminal; the interval then doubles
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # a name of a stranger's run could clear the terminal with them
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # another's run may have such a name
 WIDE = 160  # width of tables written to a file or a pipe, in characters
 
 

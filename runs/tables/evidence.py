@@ -125,7 +125,7 @@ class Record:
             if run.tags.get("revisions", "") != revisions:
                 aside["the code has changed since, or a file it names; run it again"].append(run.run_id)
             elif not (seed.isdecimal() and len(seed) < 20 and abs(value) < sys.float_info.max):
-                # A stranger's number of many digits is one that Python refuses; the largest float is MLflow's infinity.
+                # Python refuses numbers of many digits, which any run may have; the largest float is MLflow's infinity
                 aside[f"without a seed or {cell.metric}"].append(run.run_id)
             elif not on_newest:
                 aside["on other images or points than the newest run"].append(run.run_id)

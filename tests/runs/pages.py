@@ -15,6 +15,17 @@ def squeezed(text: str) -> str:
     return "".join(text.split())
 
 
+def nothing_is_written(verb, store, settings, words):
+    """A verb says these words about a mistake, without a traceback, and leaves the results as they are."""
+    before = list(store.root.rglob("*"))
+    code, seen = verb(*settings)
+    assert code == 2
+    for word in words:
+        assert word in seen.err
+    assert "Traceback" not in seen.err
+    assert list(store.root.rglob("*")) == before
+
+
 class Reader(HTMLParser):
     """The text of a page; every tag is closed, every id there once."""
 

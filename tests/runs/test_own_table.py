@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from runs.cli import main
-from tests.runs.pages import text
+from tests.runs.pages import nothing_is_written, text
 
 
 @pytest.fixture
@@ -121,12 +121,7 @@ def test_several_methods_write_beside_each_other(cluster, store):
     ],
 )
 def test_mistakes_are_told_before_anything_is_written(cluster, store, settings, words):
-    before = list(store.root.rglob("*"))
-    code, seen = cluster(*settings)
-    assert code == 2
-    for word in words:
-        assert word in seen.err
-    assert list(store.root.rglob("*")) == before
+    nothing_is_written(cluster, store, settings, words)
 
 
 @pytest.mark.parametrize(
