@@ -1,4 +1,4 @@
-"""What came out of the papers' tables: the pages of `transduce report` about them, from the shipped results alone.
+"""Results of the papers' tables: the pages of `transduce report` about them, from the shipped results alone.
 
 They are written into docs/outcomes before the build, and only those whose text has changed: a page for each work,
 the claims and the errata. The page of the folder includes the overview and the table of contents.

@@ -25,7 +25,7 @@ CLAIMS, ERRATA = ("Claims", "claims.html"), ("Errata", "errata.html")
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What came out of the papers' tables and figures."""
+    """Results of the papers' tables and figures."""
 
     papers: Sequence[Paper]  # every work with its tables, filled
     figures: Mapping[str, Sequence[Figure]]  # of each work

@@ -32,7 +32,7 @@ from runs.track import Tracker
 
 INDEX = "index.html"
 ABOUT = (
-    "What the papers print beside what came out here. A verdict says whether a printed number was reproduced. Each "
+    "What the papers print beside the results here. A verdict says whether a printed number was reproduced. Each "
     "result of yours links to its run in MLflow (start it by transduce ui): settings, commit, machine and data.",
     "± is the 95 % interval of a mean: 95 of 100 such intervals contain the mean over all possible tasks. Bold is "
     "better than all else in its column by more than chance, compared on the same tasks.",
