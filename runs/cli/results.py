@@ -50,6 +50,7 @@ def table(
     parallel, keys = Parallel.of(keys)
     if not run_missing and (limit_minutes is not None or parallel != Parallel()):
         raise InputError("parallel.* and --limit-minutes only apply to missing runs; add --run-missing")
+    from runs.tables.paper import lacking_folders
     from runs.tables.requested import planned, results_of, show_table, table_named
 
     shown = table_named(name, keys)
@@ -60,8 +61,9 @@ def table(
     session, code = Session(checked, as_json=json, results=results_of(shown, keys)), 0
     if dry_run:
         return Session(planned(shown, name, keys, session.console), as_json=json).show_plan()
-    if run_missing:
-        code = session.run_missing(shown.configs, parallel, yes, math.inf if limit_minutes is None else limit_minutes)
+    if run_missing:  # cells whose data is not at hand are shown with what they need; alone they are an error
+        able = [config for config in shown.configs if not lacking_folders(config)] or shown.configs
+        code = session.run_missing(able, parallel, yes, math.inf if limit_minutes is None else limit_minutes)
     shown = look_up(shown, session.tracker)
     show_table(shown, ["table", name, *keys, "--run-missing"], session.store, session.console)
     return code

@@ -312,6 +312,17 @@ def test_shipped_results_of_other_files_do_not_count(folder, monkeypatch):
         assert {bool(cell.shipped) for cell in table.cells} == {shipped}
 
 
+def test_data_that_is_not_at_hand_stops_nothing_unless_all_of_it_lacks(store, tracker, tmp_path, capsys):
+    np.savez(tmp_path / "mnist_code.npz", x=np.random.default_rng(0).normal(size=(70000, 10)), y=np.arange(70000) % 10)
+    words = ["table", "slk/1", f"results={store.root}", "--run-missing", "-y"]
+    assert main(words) == 2
+    assert "failed: kmeans ytf s0: dataset ytf: no folder given" in capsys.readouterr().err
+    assert main([*words, f"mnist_code.root={tmp_path}"]) == 0
+    shown = capsys.readouterr()
+    assert "needs mnist.root=FOLDER" in shown.out
+    assert "failed" not in shown.err
+
+
 def test_an_experiment_says_which_folder_it_needs(store, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["table", "vlm/few_shot", f"results={store.root}"]) == 0
