@@ -2,6 +2,7 @@
 
 import functools
 import os
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
@@ -13,7 +14,7 @@ from clustering.datasets.dataset import Dataset, numbered
 from clustering.files.pictures import PICTURES, Fit, open_picture, pictures_under, squared
 from clustering.files.regular import open_regular, read_bytes, state_of
 from clustering.foundation.cores import on_each_core
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, LeftOut
 from clustering.foundation.fingerprint import Fingerprint, fingerprint
 from clustering.foundation.parameters import Validated, Within
 
@@ -33,6 +34,7 @@ class Folder(Validated):
         colour: "rgb" or "grey".
         fit: how images become square: by cropping the centre or by squeezing.
         classes: "folders" takes sub-folders as classes; null means that no class is known.
+        broken: images that cannot be read: "raise" (an error), or "skip" with a warning that names them.
     """
 
     name: ClassVar[str] = "folder"
@@ -42,6 +44,7 @@ class Folder(Validated):
     colour: Literal["rgb", "grey"] = "rgb"
     fit: Fit = "crop"
     classes: Literal["folders"] | None = "folders"
+    broken: Literal["raise", "skip"] = "raise"
 
     def source(self) -> str:
         """Fingerprint of the names and content of the images; file sizes would not distinguish uncompressed images.
@@ -63,8 +66,18 @@ class Folder(Validated):
         names = self._names(folder)
         channels = 3 if self.colour == "rgb" else 1
         points = np.empty((len(names), channels * self.size**2), dtype=np.float32)
-        for row, (_, pixels) in enumerate(on_each_core(lambda name: self._picture(folder / name), names)):
-            points[row] = pixels
+        kept, broken = list[str](), list[str]()
+        for name, found in on_each_core(lambda name: self._picture(folder / name), names):
+            if isinstance(found, InputError):
+                broken.append(str(found))
+            else:
+                points[len(kept)] = found
+                kept.append(name)
+        if broken and (self.broken == "raise" or len(kept) < 2):
+            raise InputError(broken[0] + ("; or skip such files: broken=skip" if self.broken == "raise" else ""))
+        for problem in broken:
+            warnings.warn(f"skipped: {problem}", LeftOut, stacklevel=2)
+        names, points = kept, points[: len(kept)]
         points /= 255
         labels, classes = self._classes(names)
         square = (self.size, self.size)
@@ -96,14 +109,13 @@ class Folder(Validated):
         labels, classes = numbered(np.array([first for first, _, _ in places]))
         return (labels, classes) if len(classes) > 1 else (None, ())
 
-    def _picture(self, path: Path) -> NDArray[np.uint8]:
-        """(D,) pixels, channel by channel.
-
-        Raises:
-            InputError: the image cannot be read or decoded; the message names it.
-        """
+    def _picture(self, path: Path) -> NDArray[np.uint8] | InputError:
+        """(D,) pixels, channel by channel; the error, which names the image, if it cannot be read or decoded."""
         mode: Literal["RGB", "L"] = "RGB" if self.colour == "rgb" else "L"
-        picture = open_picture(read_bytes(path), str(path), least=self.size, upright=True, mode=mode)
+        try:
+            picture = open_picture(read_bytes(path), str(path), least=self.size, upright=True, mode=mode)
+        except InputError as error:
+            return error
         pixels = np.asarray(squared(picture, self.size, self.fit))
         return np.atleast_3d(pixels).transpose(2, 0, 1).ravel()
 

@@ -1,4 +1,4 @@
-"""The exception for errors that users can correct."""
+"""The exception for errors that users can correct, and the warning about input that is left out."""
 
 import difflib
 import pickle
@@ -11,6 +11,10 @@ from collections.abc import Iterable
 class InputError(ValueError):
     """Says what is wrong, where (file, key, value), and what to do. The command line prints it and exits with code
     2."""
+
+
+class LeftOut(UserWarning):
+    """Says which files of a user are left out, and why. The command line prints it, unlike other warnings."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str], listed: str = "") -> InputError:

@@ -19,7 +19,7 @@ from typing import Annotated
 
 import typer
 
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, LeftOut
 
 from runs.cli import few_shot, own_data, clustering, results  # isort: skip - their verbs, in the order of the help
 from runs.cli.app import QUIET, app
@@ -65,10 +65,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     _prepare_process()
-    console = Console()
+    console, told = Console(), set[str]()
+
+    def tell(warning: Warning | str, *_: object) -> None:
+        if str(warning) not in told:
+            told.add(str(warning))
+            console.note(f"warning: {warning}")
+
     with warnings.catch_warnings():
         if not debug and not sys.warnoptions:
             warnings.simplefilter("ignore")  # users cannot act on deprecation warnings between libraries
+            warnings.simplefilter("always", LeftOut)
+            warnings.showwarning = tell  # type: ignore[assignment]
         try:
             code = int(app(args=_arranged(words, console), prog_name="transduce", standalone_mode=False) or 0)
         except (KeyboardInterrupt, typer.Abort):

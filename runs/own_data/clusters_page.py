@@ -1,6 +1,6 @@
 """The page about the clusters of a user's own table: sizes, averages, a picture, typical rows, and their stability."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from clustering.datasets.table import Contents
+from clustering.evaluation.near_copies import near_copies
 from clustering.evaluation.profiles import Profile, agreement, principal_plane, profiles
 from clustering.files.cells import date_of
 from clustering.foundation.streams import stream
@@ -31,11 +32,10 @@ from runs.own_data.page import (
     write_page,
     write_table,
 )
-from runs.own_data.pictures import thumbnail_urls
+from runs.own_data.pictures import thumbnail_urls, with_features
 from runs.own_data.tables import FOLDER, OF_PICTURES
 from runs.report.sections import Item, Section, Shown, Table
 from runs.stages.clustering.results import Clustered, named_clusters
-from runs.stages.clustering.stage import points_of
 from runs.stages.clustering.trials import known_labels
 from runs.stages.lineage import short
 from runs.storage.disk import write_text
@@ -47,6 +47,7 @@ DOTS = 1_500  # maximum number of rows in the plot
 COMPARED = 20  # maximum number of columns in the table of averages
 SHOWN = 8  # maximum number of columns shown for a row
 PICTURED = 12  # pictures of a cluster
+COPIES = "Each counts as a picture of its own; the column copy_of of the CSV file names the first of them."
 LIMITS_OF_PICTURES = "A method returns the requested number of clusters even if there are none."
 LIMITS = (
     "A method returns the requested number of groups even if the table has none. All columns have the same weight. "
@@ -112,24 +113,35 @@ def write_clusters(result: Clustered, store: Store, command: str) -> Written:
 
 
 def write_picture_clusters(result: Clustered, store: Store, command: str) -> Written:
-    """Write file, cluster and confidence of each picture, and a page with pictures of each cluster. With given labels,
-    clusters have the names of their classes, otherwise numbers."""
-    config, data = result.config, points_of(result.config)
+    """Write file, cluster, confidence and the first near copy of each picture, and a page with pictures of each cluster
+    and of near copies. With given labels, clusters have the names of their classes, otherwise numbers."""
+    config, pixels = result.config, result.config.dataset.build().read()
+    data = with_features(pixels, config) if config.encoder else pixels
     top = Path(config.dataset.options["root"]).expanduser()
     labels, confidence = _chosen(result)
     clusters = named_clusters(labels, known_labels(config, data))
-    columns = data.names, clusters.astype(str), confidence
+    names, first = np.array(data.names, dtype=object), near_copies(pixels)
+    again = first != np.arange(len(names))
+    columns = names, clusters.astype(str), confidence, np.where(again, names[first], "")
     frame = pd.DataFrame(dict(zip(OF_PICTURES, columns, strict=True)), dtype=object).astype({OF_PICTURES[2]: float})
     typical = {one.cluster: one.typical for one in profiles(data.values, labels, typical=PICTURED)}
-    urls = thumbnail_urls([str(top / data.names[row]) for rows in typical.values() for row in rows])
+    copied = [int(row) for one in np.unique(first[again]) for row in np.flatnonzero(first == one)][:PICTURED]
+    urls = thumbnail_urls([str(top / names[row]) for rows in [*typical.values(), copied] for row in rows])
+
+    def shown(rows: Iterable[int]) -> list[Shown]:
+        return [
+            Shown(urls[str(top / names[row])], as_utf8(names[row]), percent(float(confidence[row]), "")) for row in rows
+        ]
+
     sections = []
     for cluster, rows in typical.items():
-        shown = [
-            Shown(urls[str(top / data.names[row])], as_utf8(data.names[row]), percent(float(confidence[row]), ""))
-            for row in rows
-        ]
         members = labels == cluster
-        sections.append(Section(f"{clusters[members][0]}: {int(members.sum()):,} pictures", gallery=shown))
+        sections.append(Section(f"{clusters[members][0]}: {int(members.sum()):,} pictures", gallery=shown(rows)))
+    if again.any():
+        about = (
+            f"{int(again.sum()):,} pictures are near copies of others: the same one resized, or saved again. {COPIES}"
+        )
+        sections.append(Section("Near copies", [about], gallery=shown(copied)))
     page = Page(
         title=f"Pictures in {top.resolve().name}, by cluster",
         introduction=[f"{len(labels):,} pictures, of each cluster those nearest to its average. {LIMITS_OF_PICTURES}"],

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from fairness.datasets.table import Table as FairTable
 
 TABLE, FOLDER = "table", "folder"  # data sets whose points have an output
-OF_PICTURES = ("file", "cluster", "confidence")
+OF_PICTURES = ("file", "cluster", "confidence", "copy_of")
 ADDED = {ClusterConfig: ("cluster", "confidence"), FairConfig: ("cluster",)}  # the columns added to the rows
 
 
