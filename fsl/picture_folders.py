@@ -2,15 +2,18 @@
 
 import hashlib
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import pandas as pd
+
 from clustering.files.pictures import HIDDEN, PICTURES, pictures_under
 from clustering.files.regular import read_bytes
 from clustering.foundation.cores import on_each_core
-from clustering.foundation.errors import InputError
-from fsl.benchmarks.layouts import pictures_by_class
+from clustering.foundation.errors import InputError, InputWarning
+from fsl.benchmarks.layouts import pictures_by_class, relative
 
 
 class LabelledPictures(NamedTuple):
@@ -45,6 +48,11 @@ def labelled_pictures(folder: str | Path) -> LabelledPictures:
     if len(found) < 2:
         has = f"only the class {found[0]!r}" if found else "no folders of pictures"
         raise InputError(f"support: {top} has {has}; it needs one folder of pictures for each of at least two classes")
+    inner = [os.path.dirname(relative(file, top)) for file in pictures["file"]]
+    for name, folders in pd.Series(inner, dtype=object).groupby(pictures["class_name"].to_numpy()).unique().items():
+        if len(folders) > 1 and name not in folders:
+            told = f"support: the pictures of {', '.join(sorted(folders)[:3])} are one class, {name!r}"
+            warnings.warn(f"{told}; if not so, move these folders up", InputWarning, stacklevel=2)
     return LabelledPictures(tuple(pictures["file"]), tuple(pictures["class_name"]))
 
 

@@ -14,7 +14,7 @@ from clustering.datasets.dataset import Dataset, numbered
 from clustering.files.pictures import PICTURES, Fit, open_picture, pictures_under, squared
 from clustering.files.regular import open_regular, read_bytes, state_of
 from clustering.foundation.cores import on_each_core
-from clustering.foundation.errors import InputError, LeftOut
+from clustering.foundation.errors import InputError, InputWarning
 from clustering.foundation.fingerprint import Fingerprint, fingerprint
 from clustering.foundation.parameters import Validated, Within
 
@@ -76,7 +76,7 @@ class Folder(Validated):
         if broken and (self.broken == "raise" or len(kept) < 2):
             raise InputError(broken[0] + ("; or skip such files: broken=skip" if self.broken == "raise" else ""))
         for problem in broken:
-            warnings.warn(f"skipped: {problem}", LeftOut, stacklevel=2)
+            warnings.warn(f"skipped: {problem}", InputWarning, stacklevel=2)
         names, points = kept, points[: len(kept)]
         points /= 255
         labels, classes = self._classes(names)

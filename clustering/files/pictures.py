@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from clustering.files.regular import open_regular
-from clustering.foundation.errors import InputError, LeftOut
+from clustering.foundation.errors import InputError, InputWarning
 
 Fit = Literal["squeeze", "crop"]
 
@@ -69,7 +69,7 @@ def warn_of_others(folder: object, names: Collection[str]) -> None:
     if others:
         counted = ", ".join(f"{count} {ending}" for ending, count in sorted(others.items()))
         told = f"{folder}: pictures that cannot be read are left out: {counted}; save them as PNG"
-        warnings.warn(told, LeftOut, stacklevel=3)
+        warnings.warn(told, InputWarning, stacklevel=3)
 
 
 def _is_of_others(ending: str) -> bool:

@@ -1,4 +1,4 @@
-"""The exception for errors that users can correct, and the warning about input that is left out."""
+"""The exception for errors that users can correct, and the warning about doubtful input."""
 
 import difflib
 import pickle
@@ -13,8 +13,9 @@ class InputError(ValueError):
     2."""
 
 
-class LeftOut(UserWarning):
-    """Says which files of a user are left out, and why. The command line prints it, unlike other warnings."""
+class InputWarning(UserWarning):
+    """Says which of a user's files are left out, or are perhaps not meant as they are read. The command line prints it,
+    unlike other warnings."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str], listed: str = "") -> InputError:

@@ -19,7 +19,7 @@ from typing import Annotated
 
 import typer
 
-from clustering.foundation.errors import InputError, LeftOut
+from clustering.foundation.errors import InputError, InputWarning
 
 from runs.cli import few_shot, own_data, clustering, results  # isort: skip - their verbs, in the order of the help
 from runs.cli.app import QUIET, app
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         if not debug and not sys.warnoptions:
             warnings.simplefilter("ignore")  # users cannot act on deprecation warnings between libraries
-            warnings.simplefilter("always", LeftOut)
+            warnings.simplefilter("always", InputWarning)
             warnings.showwarning = tell  # type: ignore[assignment]
         try:
             code = int(app(args=_arranged(words, console), prog_name="transduce", standalone_mode=False) or 0)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, InputWarning
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.folder import Folder
 from fsl.benchmarks.images import images_source, open_images
@@ -217,6 +217,12 @@ def test_a_folder_a_class(support):
         "dog/1.webp",
     ]
     assert found.labels == ("cat", "cat", "cat", "dog")
+    (support / "dog" / "old").mkdir()
+    (support / "dog" / "new").mkdir()
+    (support / "dog" / "1.webp").rename(support / "dog" / "old" / "1.webp")
+    shutil.copy(support / "cat" / "b.jpg", support / "dog" / "new")
+    with pytest.warns(InputWarning, match="dog/new, dog/old are one class, 'dog'"):
+        assert labelled_pictures(support).labels == ("cat", "cat", "cat", "dog", "dog")
 
 
 def test_a_support_that_cannot_be(support):
