@@ -18,9 +18,9 @@ from clustering.foundation.streams import stream
 
 _LABEL = ("label", "class", "cluster", "y", "target")
 _ROW = ("row", "number", "point")
-_FILE = ("file", "filename", "path", "name", "image", "picture")
+_FILE = ("file", "filename", "path", "name", "image", "picture", "id")
 FORM = (
-    "columns row,label (rows counted from 1) or file,label; or a single column with the label of each point, "
+    "columns row,label (rows counted from 1), id,label (from 0) or file,label; or a single column with the label of each point, "
     "empty if unknown"
 )
 
@@ -242,13 +242,17 @@ def _places(file: TableFile, data: Dataset) -> tuple[list[int], list[str]]:
                 f"{file.path}: one column with {len(labels):,} lines, for {count:,} points; required are {FORM}"
             )
         return list(range(count)), labels[:count]
-    given, rows, files = column(_LABEL), column(_ROW), column(_FILE)
+    given, rows, files, first = column(_LABEL), column(_ROW), column(_FILE), 1
+    if rows is None and not data.names and "id" in columns:
+        rows, first = column(("id",)), 0
     points = rows if rows is not None else files
     if given is None or points is None:
         raise InputError(f"{file.path}: has columns {', '.join(file.names)}; required are {FORM}")
     if rows is None and not data.names:
         raise InputError(f"{file.path}: names files, but these points are not files; use a column row")
-    numbers = {name: place for place, name in enumerate(data.names if rows is None else map(str, range(1, count + 1)))}
+    numbers = {
+        name: place for place, name in enumerate(data.names if rows is None else map(str, range(first, first + count)))
+    }
     plain: dict[str, int] = {}
     for name, place in numbers.items():
         plain[plain_name(name)] = place if plain_name(name) not in plain else -1
@@ -256,7 +260,11 @@ def _places(file: TableFile, data: Dataset) -> tuple[list[int], list[str]]:
     for line, (text, label) in enumerate(zip(points, given, strict=True)):
         place = numbers.get(text, plain.get(plain_name(text), -1))
         if place < 0 and (text or label):
-            wrong = unknown("file", text, data.names) if rows is None else f"row {text!r} is not one of 1..{count}"
+            wrong = (
+                unknown("file", text, data.names)
+                if rows is None
+                else f"row {text!r} is not one of {first}..{first + count - 1}"
+            )
             raise InputError(f"{file.path}: {file.place(line)}: {wrong}")
         places.append(max(place, 0))
     return places, given

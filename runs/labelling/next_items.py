@@ -57,7 +57,8 @@ def cells(row: dict[str, Any], nothing: str) -> list[str]:
 def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]:
     """(N,) index of the label of each item among the classes, `OPEN` without one.
 
-    An item is named by its path in the folder, or by its row number, from 0; rows without a label are ignored.
+    An item is named by its path in the folder, or by its row number: from 0, as the page writes it, or from 1 in a
+    column `row`, as in `transduce cluster labels=FILE`. Lines without a label are ignored.
 
     Args:
         path: a CSV file in UTF-8, with a column of items (`ITEMS`) and one of labels (`LABELS`).
@@ -79,7 +80,9 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
             f"labels: {path}: its first line names {', '.join(header) or 'nothing'}; it needs a column {ITEMS[0]} (or "
             f"{', '.join(ITEMS[1:])}), and a column {LABELS[0]}"
         )
-    rows = {title: row for row, title in enumerate(pile.titles)}
+    counted = header[item] == "row" and not pile.is_folder
+    titles = [str(1 + row) for row in range(len(pile))] if counted else pile.titles
+    rows = {title: row for row, title in enumerate(titles)}
     rows |= {as_text(title, "./"): row for title, row in rows.items()}
     plain: dict[str, int] = {}
     for title, row in rows.items():
@@ -98,7 +101,8 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
             raise InputError(f"{line}: the name of a class {problem}")
         row = rows.get(cells[item], plain.get(plain_name(cells[item]), OPEN))
         if row == OPEN:
-            raise InputError(f"{line}: {cells[item]!r} is not in the pile; remove the line")
+            numbers = "; a column row counts from 1, a column id from 0" if counted else ""
+            raise InputError(f"{line}: {cells[item]!r} is not in the pile{numbers}; remove the line")
         name = known.get(name, name)
         if name not in classes and name.lower() in NO_VALUE:
             raise InputError(f"{line}: the label {name!r} may mean none; clear the cell, or name the class in classes=")

@@ -274,6 +274,7 @@ def write(folder: Path, text: str) -> Path:
         "\n\nlabel\r\ncat\r\n" + 28 * "\r\n" + "owl\r\n\r\n\r\n",
         "\nrow,label\n\n1,cat\n\n30,owl\n\n",
         "file,label\na/0.png,cat\n\na/29.png,owl\n",
+        "id,label\na/0.png,cat\na/29.png,owl\n",
     ],
 )
 def test_forms_of_the_file(tmp_path: Path, text: str) -> None:
@@ -288,6 +289,8 @@ def test_without_classes_the_labels_are_the_classes_and_numbers_are_names(tmp_pa
     assert found.class_names == ("10", "2")
     assert found.labels[[2, 3]].tolist() == [0, 1]
     assert found.known.sum() == 2
+    of_page = read_labels(write(tmp_path, "id,label\n2,10\n3,2\n"), data(classes=False))  # counts rows from 0
+    assert (of_page.labels == found.labels).all()
     path = tmp_path / "labels.parquet"
     pd.DataFrame({"row": [3, 4, 9], "label": [10, 2, None]}).to_parquet(path)
     assert (read_labels(path, data(classes=False)).labels == found.labels).all()

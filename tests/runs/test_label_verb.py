@@ -86,7 +86,8 @@ def test_the_next_items_of_every_kind_of_pile(here, capsys, pile):
         "sep=\t\nid\tlabel\n0\ta\n1\tb\n",
         'note;id;label\n"a, b, c";0;a\n"d, e";1;b\n',
         '"note; or, none",id,label\n"x;y;z",0,a\n,1,b\n',
-        "Row,Class\n0.0,a\n1.00,b\n",
+        "Item,Class\n0.0,a\n1.00,b\n",
+        "Row,Class\n1,a\n2.0,b\n",  # rows are counted from 1, as in transduce cluster
         "label,id\na,0\nb,1\n,2\n",
     ],
 )
