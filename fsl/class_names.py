@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clustering.files.features import as_rows
 from clustering.foundation.errors import InputError
-from fsl.features.arrays import as_rows
 from fsl.features.prompts import distinct
 
 

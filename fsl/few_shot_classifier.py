@@ -28,6 +28,7 @@ from clustering.estimator_input import (
     of_objects,
     valid_rows,
 )
+from clustering.files.features import as_rows, read_labels
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.cores import one_core
 from clustering.foundation.devices import resolve_device
@@ -36,7 +37,6 @@ from fsl.backbones.names import PACKAGED, has_packaged
 from fsl.class_names import ClassNames
 from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, described
 from fsl.episodes import LARGEST_GRAM, LOGIT_SCALE, Episodes, Strategy, check_base_mean, check_evidence
-from fsl.features.arrays import as_rows, read_labels
 from fsl.features.prompts import PROMPTS, distinct
 from fsl.named_strategies import cautions, name_of, named, stored
 from fsl.picture_folders import labelled_pictures, unlabelled_pictures

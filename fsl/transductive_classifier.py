@@ -14,6 +14,7 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_
 from torch import Tensor
 
 from clustering.estimator_input import as_array, of_one_type, valid_rows
+from clustering.files.features import as_rows
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.graphs.knn import nearest_among
@@ -22,7 +23,6 @@ from fsl.class_names import ClassNames
 from fsl.episodes import LOGIT_SCALE, Episodes, Strategy
 from fsl.extra.ridge import Labels, Ridge
 from fsl.extra.smoothed_ridge import FEW, SmoothedPoints, SmoothedRidge, lifted
-from fsl.features.arrays import as_rows
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.named_strategies import named
 

@@ -20,8 +20,8 @@ _LABEL = ("label", "class", "cluster", "y", "target")
 _ROW = ("row", "number", "point")
 _FILE = ("file", "filename", "path", "name", "image", "picture", "id")
 FORM = (
-    "columns row,label (rows counted from 1), id,label (from 0) or file,label; or a single column with the label of each point, "
-    "empty if unknown"
+    "columns row,label (rows counted from 1), id,label (from 0) or file,label; or a single column with the label of "
+    "each point, empty if unknown"
 )
 
 

@@ -15,11 +15,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from clustering.estimator_input import check_not_vanishing
-from clustering.files.tensors import read_tensors, write_tensors
-from clustering.foundation.errors import InputError
-from fsl.benchmarks.closed_splits import check_open
-from fsl.episodes import LOGIT_SCALE
-from fsl.features.arrays import (
+from clustering.files.features import (
     LABELS,
     as_vector,
     label_name,
@@ -29,6 +25,10 @@ from fsl.features.arrays import (
     read_features,
     read_labels,
 )
+from clustering.files.tensors import read_tensors, write_tensors
+from clustering.foundation.errors import InputError
+from fsl.benchmarks.closed_splits import check_open
+from fsl.episodes import LOGIT_SCALE
 from fsl.features.conversion import check_text, numbered, single, unit
 
 FORMAT = "transduce features 1"

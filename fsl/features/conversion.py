@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from clustering.files.features import decoded
 from clustering.foundation.errors import InputError, unknown
-from fsl.features.arrays import decoded
 
 Array = NDArray[Any]
 

@@ -8,12 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.files.arrays import NamedArrays, of_mapping, open_arrays
-from clustering.files.regular import fingerprint_of_files
-from clustering.files.tensors import read_header
-from clustering.foundation.errors import InputError
-from fsl.benchmarks.benchmark import Split
-from fsl.benchmarks.pickles import PICKLES, read_pickle
-from fsl.features.arrays import (
+from clustering.files.features import (
     FEATURES,
     LABELS,
     decoded,
@@ -25,6 +20,11 @@ from fsl.features.arrays import (
     read_features,
     read_labels,
 )
+from clustering.files.regular import fingerprint_of_files
+from clustering.files.tensors import read_header
+from clustering.foundation.errors import InputError
+from fsl.benchmarks.benchmark import Split
+from fsl.benchmarks.pickles import PICKLES, read_pickle
 from fsl.features.bank import FeatureBank
 
 WANTED = (
@@ -70,8 +70,8 @@ def import_features(
         classes: file of the class names, see `read_class_names`.
         logit_scale: factor of the cosines between images and class names; None: that of `path`, or else 100.
         column, label_column, text_column: names of the arrays or columns of features, labels and text; None: those of
-            these names, or the only ones, see `fsl.features.arrays`. For columns of numbers `column` may be a pattern,
-            such as "emb_*".
+            these names, or the only ones, see `clustering.files.features`. For columns of numbers `column` may be a
+            pattern, such as "emb_*".
         prompt: number of a prompt of `text_by_prompt`, from 0, which replaces `text`; None: `text`.
 
     Raises:

@@ -1,7 +1,7 @@
 """The verbs that cluster: cluster and fair."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,15 +39,17 @@ def cluster(session: Session, results: "list[Clustered]") -> None:
       transduce cluster
       transduce cluster dataset=table path=people.csv columns=age,income n_clusters=3     (a table of your own)
       transduce cluster dataset=folder root=FOLDER n_clusters=auto     (own pictures, by the features of a network)
+      transduce cluster dataset=features path=embeddings.npy n_clusters=10 normalize=l2
       transduce cluster dataset=mnist root=FOLDER method=entropy,sela network=small_cnn labels=0,50 seed=0,1,2
       transduce cluster dataset=table path=people.csv n_clusters=auto     (finds their number, and shows the curve)
       transduce cluster method=slk_mean_shift --help             (the parameters of that method)
       transduce cluster dataset=mymodule:MyPoints method=sklearn.cluster:HDBSCAN min_cluster_size=20
     """
-    from runs.own_data.clusters_page import write_clusters, write_picture_clusters
+    from runs.own_data.clusters_page import write_clusters, write_feature_clusters, write_picture_clusters
     from runs.tables import clustered
 
-    written = _written(session, results, write_clusters) | _written(session, results, write_picture_clusters, "folder")
+    writers = {"table": write_clusters, "folder": write_picture_clusters, "features": write_feature_clusters}
+    written = _written(session, results, writers)
     for same in _by_points(results).values():
         _show(session, clustered.title(same), clustered.rows(same, session.varying), "n_init")
     for note in clustered.found_numbers(results):
@@ -78,7 +80,7 @@ def fair(session: Session, results: "list[FairResult]") -> None:
     from runs.stages.lineage import short_name
     from runs.tables import trade_off
 
-    written, facts, pictures, said = _written(session, results, write_fair_clusters), [], [], session.console
+    written, facts, pictures, said = _written(session, results, {"table": write_fair_clusters}), [], [], session.console
     for points, same in _by_points(results).items():
         shown = hashlib.sha256(" ".join(result.key for result in same).encode()).hexdigest()[:6]
         name = f"fair/{short_name(same[0].config.dataset.name)}"
@@ -94,14 +96,15 @@ def fair(session: Session, results: "list[FairResult]") -> None:
 
 
 def _written(
-    session: Session, results: Sequence[Any], write: Callable[..., "Written"], of: str = "table"
+    session: Session, results: Sequence[Any], writers: Mapping[str, Callable[..., "Written"]]
 ) -> dict[str, "Written"]:
-    """Write the rows and the page of each table, or folder, of a user, and return them by the key of the result."""
+    """Write the rows and the page of each result on a user's own data, and return them by its key. The writers are
+    named by kind of data set."""
     from runs.own_data.page import command_line
 
     written = {}
     for result in results:
-        if result.config.dataset.plugin == of:
+        if write := writers.get(result.config.dataset.plugin):
             settings = session.settings if len(session.configs) == 1 else result.config.arguments()
             kind = "cluster" if isinstance(result.config, ClusterConfig) else "fair"
             written[result.key] = write(result, session.store, command_line(kind, settings))

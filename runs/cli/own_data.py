@@ -76,7 +76,7 @@ def classify(settings: Settings = None, json: Json = False) -> int:
     return 0
 
 
-@verb("label", schema=LabelConfig, positional=("pile",))
+@verb("label", schema=LabelConfig, positional=("pile", "labels"))
 def label(settings: Settings = None, no_browser: NoBrowser = False) -> int:
     """Label a pile of pictures or rows on a page, from a few labels to all.
 
@@ -88,13 +88,16 @@ def label(settings: Settings = None, no_browser: NoBrowser = False) -> int:
     and predictions of all items. The page listens on this machine only, and its address contains a secret; with --host,
     other machines that know the address can read the pile and answer.
 
+    Labels that exist, in a CSV file named second, are the first answers; transduce next describes its columns.
+
     Examples:
       transduce label pictures
+      transduce label pictures labels.csv
       transduce label pictures --backbone timm:vit_small_patch14_dinov2
       transduce label pictures --classes cat,dog --backbone open_clip:ViT-B-32 --pretrained laion2b_s34b_b79k
       transduce label table.parquet --features emb --show text,image --classes spam,ham
     """
-    config = _of_pile(LabelConfig, settings or [], "label", "a pile")
+    config = _of_pile(LabelConfig, settings or [], "label", "a pile and labels")
     from runs.cache import Store
     from runs.labelling.opening import label as open_page
 

@@ -31,6 +31,7 @@ class PileConfig(OwnConfig):
         None, "file of features of the class names, one row per name, in their order; they are used as evidence"
     )
     text_column: str | None = key(None, "array or column of text_features")
+    labels: str | None = key(None, "CSV file with the labels so far: a column of items, and a column label; null: none")
     selection: Literal["variance", "random", "margin"] = key(
         "variance", "how items are chosen: variance, random or margin"
     )
@@ -71,6 +72,7 @@ class PileConfig(OwnConfig):
             ("pretrained", self.backbone is not None, "a network; add --backbone NAME"),
         )
         self.check_file("text_features", "correct the path")
+        self.check_file("labels", "give a CSV file, or omit it")
         if self.is_folder:
             self.check_network()
         self.class_names()
@@ -97,9 +99,4 @@ class LabelConfig(PileConfig):
 class NextConfig(PileConfig):
     """The items of a pile to label next, without a page: `transduce next`."""
 
-    labels: str | None = key(None, "CSV file with the labels so far: a column of items, and a column label; null: none")
     n: Annotated[int, AtLeast(1)] = key(20, "number of items")
-
-    def check_places(self) -> None:
-        super().check_places()
-        self.check_file("labels", "give a CSV file, or omit it")

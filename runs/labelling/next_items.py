@@ -13,7 +13,7 @@ from clustering.files.words import csv_lines, plain_name
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.console.output import Console
-from runs.labelling.label_config import NextConfig
+from runs.labelling.label_config import NextConfig, PileConfig
 from runs.labelling.labeller import OPEN, labeller_of
 from runs.labelling.pile import Pile, read_pile
 from runs.own_data.own_config import name_problem
@@ -28,14 +28,7 @@ def next_rows(config: NextConfig, console: Console) -> list[dict[str, Any]]:
     store.prepare()
     pile = read_pile(config, store, console)
     classes = list(config.class_names())
-    labels = np.full(len(pile), OPEN, dtype=np.int64)
-    if config.labels is not None:
-        labels = read_labels(Path(config.labels).expanduser(), pile, classes)
-        spelt: dict[str, str] = {}
-        for name in classes:
-            if (other := spelt.setdefault(spelling(name), name)) != name:
-                remedy = "if they are one class, write them alike"
-                console.note(f"warning: {config.labels}: {other!r} and {name!r} differ in case or blanks; {remedy}")
+    labels = labels_so_far(config, pile, classes, console)
     labeller = labeller_of(config, pile, store, console)
     predicted = labeller.predict(classes, labels)
     if labeller.hint:
@@ -52,6 +45,18 @@ def cells(row: dict[str, Any], nothing: str) -> list[str]:
     predicted = row["predicted"]
     probability = nothing if row["probability"] is None else f"{row['probability']:.4f}"
     return [as_text(row["id"], "./"), nothing if predicted is None else as_text(predicted), probability]
+
+
+def labels_so_far(config: PileConfig, pile: Pile, classes: list[str], console: Console) -> NDArray[np.int64]:
+    """(N,) the labels of the config's file, see `read_labels`, with a warning about names that may mean one class."""
+    if config.labels is None:
+        return np.full(len(pile), OPEN, dtype=np.int64)
+    labels, spelt = read_labels(Path(config.labels).expanduser(), pile, classes), dict[str, str]()
+    for name in classes:
+        if (other := spelt.setdefault(spelling(name), name)) != name:
+            remedy = "if they are one class, write them alike"
+            console.note(f"warning: {config.labels}: {other!r} and {name!r} differ in case or blanks; {remedy}")
+    return labels
 
 
 def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]:

@@ -3,14 +3,20 @@
 import os
 import re
 import webbrowser
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from runs.cache import Store
 from runs.labelling import views
+from runs.labelling.journal import Given
 from runs.labelling.label_config import LabelConfig
-from runs.labelling.labeller import labeller_of
+from runs.labelling.labeller import OPEN, labeller_of
+from runs.labelling.next_items import labels_so_far
 from runs.labelling.pile import read_pile
 from runs.labelling.session import Session
 from runs.record.server import has_screen
@@ -47,9 +53,11 @@ def label(config: LabelConfig, store: Store, console: "Console", *, browse: bool
             )
         pile = read_pile(config, store, console)
         labeller = labeller_of(config, pile, store, console)
-        names = config.class_names()
+        names = list(config.class_names())
+        labels = labels_so_far(config, pile, names, console)
         session = Session(pile, labeller, folder, classes=names, batch_size=config.batch, say=console.note)
         try:
+            _begin_with(session, labels, names, config.labels, console)
             opened, page = listen(folder, config.host, config.port)
             console.error(f"{len(pile):,} {pile.noun}s, {session.number:,} answers so far: {folder}")
             console.error("press Ctrl-C to end the session; its page is")
@@ -64,3 +72,15 @@ def label(config: LabelConfig, store: Store, console: "Console", *, browse: bool
                 console.note(f"labels and predictions: {views.export(session, kind)}")
         finally:
             session.close()
+
+
+def _begin_with(
+    session: Session, labels: NDArray[np.int64], names: Sequence[str], file: str | None, console: "Console"
+) -> None:
+    """Give labels (N,), places among the names or -1, as the first answers; a session that has answers is kept."""
+    known = np.flatnonzero(labels != OPEN)
+    if session.number and file is not None:
+        console.note(f"labels={file} is not read: this session has answers; session=NAME begins another")
+    elif len(known):
+        given = [(session.pile.ids[row], names[labels[row]]) for row in known]
+        session.answer(file or "", [Given(id=item, version=0, action="label", label=name) for item, name in given])

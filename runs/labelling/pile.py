@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.table import EXACT
+from clustering.files.features import read_features
 from clustering.files.pictures import PICTURES
 from clustering.files.regular import fingerprint_of_files
 from clustering.files.tables import TableFile, read_table
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.fingerprint import fingerprint
-from fsl.features.arrays import read_features
 from fsl.picture_folders import unlabelled_pictures
 from runs.cache import Store
 from runs.labelling.label_config import PileConfig

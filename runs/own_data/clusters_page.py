@@ -33,9 +33,10 @@ from runs.own_data.page import (
     write_table,
 )
 from runs.own_data.pictures import thumbnail_urls, with_features
-from runs.own_data.tables import FOLDER, OF_PICTURES
+from runs.own_data.tables import FOLDER, OF_FEATURES, OF_PICTURES
 from runs.report.sections import Item, Section, Shown, Table
 from runs.stages.clustering.results import Clustered, named_clusters
+from runs.stages.clustering.stage import points_of
 from runs.stages.clustering.trials import known_labels
 from runs.stages.lineage import short
 from runs.storage.disk import write_text
@@ -48,7 +49,7 @@ COMPARED = 20  # maximum number of columns in the table of averages
 SHOWN = 8  # maximum number of columns shown for a row
 PICTURED = 12  # pictures of a cluster
 COPIES = "Each counts as a picture of its own; the column copy_of of the CSV file names the first of them."
-LIMITS_OF_PICTURES = "A method returns the requested number of clusters even if there are none."
+LIMITS_OF_METHODS = "A method returns the requested number of clusters even if there are none."
 LIMITS = (
     "A method returns the requested number of groups even if the table has none. All columns have the same weight. "
     "Check the groups on rows that were not in this table before you rely on them."
@@ -144,13 +145,33 @@ def write_picture_clusters(result: Clustered, store: Store, command: str) -> Wri
         sections.append(Section("Near copies", [about], gallery=shown(copied)))
     page = Page(
         title=f"Pictures in {top.resolve().name}, by cluster",
-        introduction=[f"{len(labels):,} pictures, of each cluster those nearest to its average. {LIMITS_OF_PICTURES}"],
+        introduction=[f"{len(labels):,} pictures, of each cluster those nearest to its average. {LIMITS_OF_METHODS}"],
         sections=sections,
         facts={"clustered": config.encoder or "pixels", **_facts(result), **run_facts(result)},
     )
     place = output_path(
         config.output, store, "clusters", FOLDER, short(config.method), result.n_clusters, result.key[:6]
     )
+    return write_page(page, config.method, command, place, lambda path: write_text(path, csv_of(frame, 4)))
+
+
+def write_feature_clusters(result: Clustered, store: Store, command: str) -> Written:
+    """Write number (from 1), cluster and confidence of each row of features, and a page with the sizes of the clusters.
+    With given labels, clusters have the names of their classes, otherwise numbers."""
+    config, path = result.config, Path(result.config.dataset.options["path"])
+    labels, confidence = _chosen(result)
+    clusters = named_clusters(labels, known_labels(config, points_of(config))).astype(str)
+    rows = np.arange(1, 1 + len(labels))
+    frame = pd.DataFrame(dict(zip(OF_FEATURES, (rows, clusters, confidence), strict=True)))
+    sizes = frame["cluster"].value_counts().rename_axis("cluster").reset_index(name="rows")
+    page = Page(
+        title=f"Clusters of {path.name}",
+        introduction=[f"The {len(rows):,} rows were divided into {len(sizes):,} clusters. {LIMITS_OF_METHODS}"],
+        sections=[Section("The clusters", tables=[of_frame(sizes)])],
+        facts={**_facts(result), **run_facts(result)},
+    )
+    parts = path.stem, short(config.method), result.n_clusters, result.key[:6]
+    place = output_path(config.output, store, "clusters", *parts)
     return write_page(page, config.method, command, place, lambda path: write_text(path, csv_of(frame, 4)))
 
 

@@ -75,10 +75,10 @@ def _of_pictures(folder: Path, given: Mapping[str, Any], console: Console) -> "F
         )
     import torch
 
+    from clustering.files.features import read_class_names
     from clustering.files.words import read_words
     from clustering.foundation.fingerprint import fingerprint
     from fsl.episodes import LOGIT_SCALE
-    from fsl.features.arrays import read_class_names
     from fsl.features.bank import FeatureBank
     from fsl.features.image_encoder import ImageEncoder
     from fsl.features.prompts import PROMPTS, distinct

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from clustering.datasets.table import Contents
     from fairness.datasets.table import Table as FairTable
 
-TABLE, FOLDER = "table", "folder"  # data sets whose points have an output
+TABLE, FOLDER, FEATURES = "table", "folder", "features"  # data sets whose points have an output
+OF_FEATURES = ("row", "cluster", "confidence")
 OF_PICTURES = ("file", "cluster", "confidence", "copy_of")
 ADDED = {ClusterConfig: ("cluster", "confidence"), FairConfig: ("cluster",)}  # the columns added to the rows
 
@@ -24,11 +25,6 @@ ADDED = {ClusterConfig: ("cluster", "confidence"), FairConfig: ("cluster",)}  # 
 def is_table(config: ClusterConfig | FairConfig) -> bool:
     """Whether the config clusters a user's own table."""
     return config.dataset.plugin == TABLE
-
-
-def is_folder(config: ClusterConfig | FairConfig) -> bool:
-    """Whether the config clusters a folder of a user's own pictures."""
-    return config.dataset.plugin == FOLDER
 
 
 def check_own_data(configs: Sequence[ClusterConfig | FairConfig], say: Callable[[str], None]) -> None:
@@ -45,15 +41,16 @@ def check_own_data(configs: Sequence[ClusterConfig | FairConfig], say: Callable[
     """
     said = list[str]()
     for config in configs:
-        if config.output is not None and not (is_table(config) or is_folder(config)):
+        columns = {FOLDER: OF_PICTURES, FEATURES: OF_FEATURES}.get(config.dataset.plugin)
+        if config.output is not None and not (is_table(config) or columns):
             raise InputError(f"output= applies to the rows of a table; add dataset={TABLE} path=FILE, or omit it")
         if config.output is not None and len(configs) > 1:
             raise InputError(
                 f"output={config.output}: one file for {len(configs)} clusterings; omit output, or quote a name with a "
                 "comma: \"output='a,b.csv'\""
             )
-        if is_folder(config) and config.output is not None:
-            check_rows(Path(config.output).expanduser(), OF_PICTURES, "clusters")
+        if columns and config.output is not None:
+            check_rows(Path(config.output).expanduser(), columns, "clusters")
         default = isinstance(config, ClusterConfig) and config.backbone is None and config.encoder
         if default and (line := f"{DEFAULT_NETWORK}; --backbone pixels clusters the pixels") not in said:
             say(line)

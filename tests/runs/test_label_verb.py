@@ -173,7 +173,8 @@ def test_wrong_labels(here, capsys, text, message):
         (("features.npy", "--text-features", "one.npy"), "class names; add --classes a,b,c, or omit it"),
         (("features.npy", "strategy=transclip"), "strategy=transclip requires class names: add --classes a,b,c"),
         (("features.npy", "strategy=transductive_fine_tuning"), "trains the network, and only features are used"),
-        (("a", "b"), "'b': transduce label takes a pile"),
+        (("a", "b", "c"), "'c': transduce label takes a pile and labels"),
+        (("features.npy", "b.csv"), "labels: b.csv: no such file"),
     ],
 )
 def test_mistakes_end_at_once(here, capsys, monkeypatch, arguments, message):
@@ -210,6 +211,21 @@ def test_class_names_with_features_label_a_pile_without_labels(here, capsys):
     (here / "labels.csv").write_text("id,label\n0,a\n1,c\n")
     said = ends(capsys, "next", "features.npy", "labels.csv", *names).err
     assert "text_features: text.npy has no row for c, so the labels alone are used" in said
+
+
+def test_labels_that_exist_are_the_first_answers(here, capsys, monkeypatch):
+    monkeypatch.setattr("runs.labelling.server.serve", lambda *_: None)  # as if Ctrl-C came at once
+    words = ("label", "features.npy", "--classes", "b", "--no-browser")
+    ends(capsys, *words)  # the session begins with another order of classes, and without answers
+    assert "6 answers so far" in ends(capsys, *words, labels_file(here / "labels.csv", range(6))).err
+    (file,) = here.glob("results/labelling/*/features-labels.csv")
+    found = pd.read_csv(file).dropna(subset="label")
+    assert found["label"].tolist() == ["ab"[int(row) % 2] for row in found["id"]]
+    assert len(found) == 6
+    (here / "labels.csv").write_text("id,label\n30,a\n")
+    said = ends(capsys, *words, "labels.csv").err
+    assert "labels=labels.csv is not read: this session has answers" in said
+    assert "6 answers so far" in said
 
 
 class Page:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from PIL import Image
 
 from runs.cli import main
@@ -218,6 +219,34 @@ def test_labels_of_rows_go_with_the_rows_that_are_left(call, people_mixed, tmp_p
     found = pd.read_csv(output, keep_default_na=False)["cluster"]
     assert found[3] == ""
     assert set(found[[0, 1]]) <= {"'=low", "high"}
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz", "pt", "parquet"])
+def test_features_of_other_programs(tmp_path, monkeypatch, capsys, ending):
+    monkeypatch.chdir(tmp_path)
+    true = np.arange(60) % 3
+    rows = (np.eye(3, 5)[true] + 0.05 * np.random.default_rng(0).normal(size=(60, 5))).astype(np.float32)
+    named = {"images": rows, "text": rows[:3], "labels": true, "class_names": np.array(["ant", "bee", "cow"])}
+    if ending == "npy":
+        np.save("x.npy", rows)
+    elif ending == "npz":
+        np.savez("x.npz", **named)
+    elif ending == "pt":
+        torch.save({"features": torch.from_numpy(rows), "labels": torch.from_numpy(true)}, "x.pt")
+    else:
+        pd.DataFrame({"emb": list(rows), "n": 2 * true, "label": np.array(["a", "b", "c"])[true]}).to_parquet(
+            "x.parquet"
+        )
+    typed = ["dataset=features", f"path=x.{ending}", "n_clusters=3", "starts=2", "selection=null", "output=out.csv"]
+    fact, found, page = clusters(capsys, typed)
+    assert len(set(zip(found, true, strict=True))) == 3
+    assert ("nmi" in json.dumps(fact)) == (ending != "npy")
+    assert "divided into 3 clusters" in page
+    Path("labels.csv").write_text("id,label\n0,p\n1,q\n2,r\n")
+    if ending == "npy":
+        assert clusters(capsys, [*typed, "labels=labels.csv"])[1] == ["pqr"[k] for k in true]
+        assert main(["cluster", *typed, "column=x"]) == 2
+        assert "x.npy: contains a single array, so column=x has no effect" in capsys.readouterr().err
 
 
 @pytest.fixture
