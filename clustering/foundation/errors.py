@@ -7,6 +7,8 @@ import shlex
 import textwrap
 from collections.abc import Iterable
 
+LISTED = 40  # known names in a message
+
 
 class InputError(ValueError):
     """Says what is wrong, where (file, key, value), and what to do. The command line prints it and exits with code
@@ -28,7 +30,8 @@ def unknown(kind: str, name: str, known: Iterable[str], listed: str = "") -> Inp
     lower = {other.lower(): other for other in names}
     near = difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.5)  # nearest first
     nearest = [repr(lower[other]) for other in near if _likeness(name, other) == _likeness(name, near[0])]
-    remedy = f"see {listed}" if listed else "known: " + ", ".join(names)
+    shown = names if len(names) <= LISTED else [*names[:LISTED], f"and {len(names) - LISTED:,} more"]
+    remedy = f"see {listed}" if listed else "known: " + ", ".join(shown)
     if near:
         remedy = f"did you mean {' or '.join(sorted(nearest))}?"
     return InputError(f"unknown {kind} {name!r}; {remedy}")

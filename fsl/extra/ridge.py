@@ -106,8 +106,9 @@ def fit(
     standard = lowest = torch.empty(0)
     for even in balanced:
         roots = (_balanced(one_hot) if even else torch.ones_like(centre)).sqrt()
-        # The second weights are only tried on features that the first have chosen. The default comes first.
-        tried = range(len(levels)) if best is None else sorted(set(best.level.tolist()))
+        # A task tries the second weights only on the features that the first have chosen. The default comes first.
+        first = None if best is None else best.level
+        tried = range(len(levels)) if first is None else sorted(set(first.tolist()))
         for index in sorted(tried, key=lambda index: index != default[0]):
             spectrum = _Spectrum.of(labels.of(levels[index]) * roots, targets * roots)
             added = 0.0 if evidence is None else labels.of(evidence[index])
@@ -121,7 +122,7 @@ def fit(
                         better = torch.ones_like(lowest, dtype=torch.bool)
                     else:
                         bound = _upper_bound(losses - standard, labels.comparable)
-                        better = bound < lowest
+                        better = bound < lowest if first is None else (bound < lowest) & (first == index)
                         lowest = torch.where(better, bound, lowest)
                     if best is not None and not bool(better.any()):
                         continue

@@ -85,6 +85,7 @@ class SmoothedRidge(Method):
     """
 
     text: ClassVar[TextUse] = "optional"
+    revision: ClassVar[int] = 2
 
     transform: Transform = "L2N"
     n_neighbors: Annotated[int, AtLeast(1)] = 10

@@ -260,3 +260,19 @@ def test_equally_many_labels_of_unequal_classes(shots):
     rest = labels < 0
     found = TransductiveClassifier().fit(X, labels).transduction_
     assert (found == y)[rest].mean() > 0.98
+
+
+@settings(deadline=None, max_examples=10)
+@given(seed=st.integers(0, 10_000))
+def test_the_settings_of_a_task_do_not_depend_on_the_others(seed):
+    generator = np.random.default_rng(seed)
+    levels = [torch.from_numpy(generator.normal(size=(8, 12, 5))) for _ in range(3)]
+    one_hot = torch.eye(3, dtype=torch.float64)[torch.arange(12) % 3].expand(8, -1, -1)
+    one_hot = one_hot * torch.from_numpy(generator.random((8, 12, 1)) < 0.7)  # classes have unequal numbers of labels
+    rows = torch.arange(12).expand(8, -1)
+    options = {"default": (1, 0), "sharpnesses": (6.0, 12.0), "balanced": (False, True)}
+    together = fit(levels, Labels(rows, one_hot), (0.1, 1.0), **options)
+    for i in range(8):
+        alone = fit([level[i : i + 1] for level in levels], Labels(rows[:1], one_hot[i : i + 1]), (0.1, 1.0), **options)
+        for ours, its in zip(together, alone, strict=True):
+            torch.testing.assert_close(ours[i], its[0])
