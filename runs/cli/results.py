@@ -16,7 +16,7 @@ from runs.config.configs import SCHEMAS, parse
 from runs.config.groups import names
 
 LimitMinutes = Annotated[float | None, typer.Option(help="Start no job after this number of minutes.")]
-LISTS = ("claims", "reasons")  # counts that are shown as JSON only
+LISTS = ("claims", "reasons", "others_run")  # counts that are shown as JSON only
 SAID = {True: "yes", False: "no", None: "?"}
 
 
@@ -157,12 +157,10 @@ def report(
     if counts:
         from runs.tables.counts import all_counts
 
-        by_work, by_table, kinds = all_counts(tracker)
+        by_work, by_table = all_counts(tracker)
         rows = [{key: str(value or "") for key, value in row.items() if key not in LISTS} for row in by_work]
-        title, right = "cells of the papers' tables, by verdict", list(rows[0])[1:]
-        said.show({"works": by_work, "tables": by_table, "kinds": kinds}, rows, title=title, right=right)
-        listed = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-        said.note(f"cells with a printed number and a result: {listed or 'none'}")
+        title, right = "printed results of methods, by verdict, and other printed numbers", list(rows[0])[1:]
+        said.show({"works": by_work, "tables": by_table}, rows, title=title, right=right)
         return 0
     from runs.report.site import build_report
 

@@ -5,6 +5,7 @@ Both the report and the documentation have these pages.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from markupsafe import Markup
 
@@ -14,7 +15,7 @@ from runs.report.papers import Paper
 from runs.report.rendering import link, relative, rendered, slug, verdict
 from runs.report.sections import Item, Section, table_of
 from runs.tables import formats
-from runs.tables.counts import counts_of, in_words, kinds_of_cells
+from runs.tables.counts import OTHERS, Kinds, counts_of, in_words, kinds_of
 from runs.tables.published import Place, causes, errata
 from runs.tables.table import CLAIM_STATUSES, STATUSES, Table
 
@@ -36,6 +37,11 @@ class Outcomes:
     def printed(self) -> list[Table]:
         """The printed tables of all works."""
         return [table for paper in self.papers for table in paper.tables]
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """The kind of each printed cell."""
+        return kinds_of(self.printed)
 
     @property
     def elsewhere(self) -> list[Table]:
@@ -64,28 +70,27 @@ class Outcomes:
 
     def overview(self, path: str) -> Markup:
         """The counts of cells and claims by work, and links to all other tables, as a part of the page at `path`."""
-        counts = [counts_of(paper.work, paper.tables) for paper in self.papers] + [counts_of("all", self.printed)]
+        counts = [counts_of(paper.work, paper.tables, self.kinds) for paper in self.papers]
+        counts.append(counts_of("all", self.printed, self.kinds))
         pages = {paper.work: paper.path for paper in self.papers}
         names: dict[str, str] = {"all": "all"} | {work: link(path, page, work) for work, page in pages.items()}
-        columns = ["printed", "shipped", "own", *STATUSES]
-        cells = [[names[of["name"]], *(str(of[name] or "") for name in columns)] for of in counts if of["printed"]]
-        claims = [
-            [names[of["name"]], *(str(of["claims"][name] or "") for name in CLAIM_STATUSES)]
-            for of in counts
-            if of["printed"]
-        ]
+        columns = ["results", "shipped", "own", *(status for status in STATUSES if status != "not printed"), *OTHERS]
+        cells = [[names[of["name"]], *(str(of[name] or "") for name in columns)] for of in counts]
+        claims = [[names[of["name"]], *(str(of["claims"][name] or "") for name in CLAIM_STATUSES)] for of in counts]
         reasons = sorted(counts[-1]["reasons"], key=lambda one: (STATUSES.index(one["verdict"]), -one["cells"]))
         others = [[one["verdict"], one["reason"] or "needs only time", str(one["cells"])] for one in reasons]
         caption = (
-            "Printed: the paper has a number. Shipped: the cell has shipped results; own: in this record. A "
-            "cell counts as run only if every key that can change its result agrees with the paper's protocol."
+            "Results: printed results of methods; the verdicts are about these. Shipped: the cell has shipped results; "
+            "own: in this record. A cell counts as run only if every key that can change its result agrees with the "
+            "paper's protocol. The last columns count other printed numbers: reprints of an earlier table's results, "
+            "numbers quoted from elsewhere, times, and descriptions of data."
         )
         coverage = [
             table_of(["work", *columns], cells, caption),
             table_of(["verdict", "*reason", "cells"], others, folded="What the other cells need"),
         ]
         lines = [
-            Item(Markup("{}: {}.").format(link(path, paper.path, paper.title), in_words(paper.tables)))
+            Item(Markup("{}: {}.").format(link(path, paper.path, paper.title), in_words(paper.tables, self.kinds)))
             for paper in self.papers
         ]
         more = Markup("{}, and {}.").format(
@@ -96,11 +101,9 @@ class Outcomes:
             "The same tables on other data or with another network": self.elsewhere,
             "Experiments of this project": self.experiments,
         }
-        kinds = ", ".join(f"{count} {kind}" for kind, count in kinds_of_cells(self.printed).items())
-        counted = f"Cells with a printed number and a result: {kinds or 'none'}."
         none = ["None has a run yet. `transduce quickstart` makes the first ones in a few minutes."]
         return rendered([
-            Section("Coverage by paper", [counted], items=lines, tables=coverage, anchor="coverage"),
+            Section("Coverage by paper", items=lines, tables=coverage, anchor="coverage"),
             Section("Claims of the papers", [more], tables=[table_of(["work", *CLAIM_STATUSES], claims)]),
             *(
                 Section(heading, [] if found else none, [Item(link(path, self.place(one), one.name)) for one in found])
@@ -124,7 +127,7 @@ class Outcomes:
         contents = Markup(", ").join(link(path, f"{path}#{one.anchor}", one.heading) for one in found)
         if missing := [Item(f"{one.name}: {one.about}; {one.state}.") for one in figures if not one.svg]:
             found.append(Section("Figures that are not drawn", items=missing))
-        return path, paper.title, rendered(found, [f"{in_words(paper.tables)}.", contents])
+        return path, paper.title, rendered(found, [f"{in_words(paper.tables, self.kinds)}.", contents])
 
     def _body(self, table: Table) -> Markup:
         """A complete table: caption, cells with links to their runs, footnotes, claims."""

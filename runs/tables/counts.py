@@ -1,70 +1,101 @@
-"""Cells of the papers' tables by verdict: what was printed, run and reproduced, and what the other cells need."""
+"""Cells of the papers' tables by kind and verdict: what was printed, run and reproduced, and what the others need."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runs.tables.evidence import look_up
 from runs.tables.keys import cell_key
 from runs.tables.paper import paper_table
 from runs.tables.published import published_names, works
-from runs.tables.table import CLAIM_STATUSES, STATUSES, Table
+from runs.tables.table import CLAIM_STATUSES, STATUSES, Cell, Table
 
 if TYPE_CHECKING:
     from runs.track import Tracker
 
 WAITING = ("not run", "cannot run here")
+OTHERS = ("reprints", "quoted", "times", "descriptions")
+"""Kinds of printed numbers that are no results of the paper: what an earlier table prints, what it takes from
+elsewhere, and times and descriptions of data."""
+
+Kinds = Mapping[tuple[str, ...], str]
 
 
-def counts_of(name: str, tables: Iterable[Table]) -> dict[str, Any]:
-    """Numbers of cells and claims of one table, or of several.
+def kinds_of(tables: Iterable[Table]) -> Kinds:
+    """The kind of each printed cell, by the name of its table and its place: "results", or one of `OTHERS`. Of cells
+    with the same config, metric and number, those after the first are reprints."""
+    kinds, known = dict[tuple[str, ...], str](), set()
+    for table in tables:
+        for cell in (cell for cell in table.cells if cell.printed):
+            same = cell_key(cell.config) if cell.config else cell.place, cell.metric, cell.published
+            other = "quoted" if cell.kind == "quoted" else "reprints" if same in known else "results"
+            kinds[table.name, *cell.place] = (
+                "times" if cell.unit == "s" else "descriptions" if cell.better is None else other
+            )
+            known.add(same)
+    return kinds
+
+
+def counts_of(name: str, tables: Iterable[Table], kinds: Kinds) -> dict[str, Any]:
+    """Numbers of printed cells and of claims, of one table or of several.
+
+    Args:
+        name: what they are called.
+        tables: the tables.
+        kinds: result of `kinds_of`, for these and all earlier tables.
 
     Returns:
-        By name: `printed` cells with a number in the paper; cells with `shipped` runs and with runs of your `own`; the
-        cells of each verdict, also where the paper prints a dash; the `claims` of each status; and the `reasons` of the
-        cells that were not run or cannot be run.
+        By name: distinct `results` of methods; of these, those with `shipped` runs and with runs of your `own`, and
+        those of each verdict; printed cells of each other kind; how many of these have a run (`others_run`); the
+        `claims` of each status; and the `reasons` of the results that were not run or cannot be run.
     """
     tables = list(tables)
-    cells = [cell for table in tables for cell in table.cells]
-    statuses = Counter(cell.verdict for cell in cells)
+    cells = _by_kind(tables, kinds)
+    results = cells["results"]
+    statuses = Counter(cell.verdict for cell in results)
     claims = Counter(finding.status for table in tables for finding in table.findings)
-    reasons = Counter((cell.verdict, cell.why) for cell in cells if cell.verdict in WAITING)
+    reasons = Counter((cell.verdict, cell.why) for cell in results if cell.verdict in WAITING)
     return {
         "name": name,
-        "printed": sum(bool(cell.printed) for cell in cells),
-        "shipped": sum(bool(cell.shipped) for cell in cells),
-        "own": sum(bool(cell.results) for cell in cells),
-        **{status: statuses[status] for status in STATUSES},
+        "results": len(results),
+        "shipped": sum(bool(cell.shipped) for cell in results),
+        "own": sum(bool(cell.results) for cell in results),
+        **{status: statuses[status] for status in STATUSES if status != "not printed"},
+        **{kind: len(cells[kind]) for kind in OTHERS},
+        "others_run": {kind: sum(map(_is_run, cells[kind])) for kind in OTHERS},
         "claims": {status: claims[status] for status in CLAIM_STATUSES},
         "reasons": [{"verdict": status, "reason": why, "cells": count} for (status, why), count in reasons.items()],
     }
 
 
-def in_words(tables: Iterable[Table]) -> str:
-    """The numbers of printed, runnable, run and reproduced cells as a sentence without a full stop."""
-    printed = [cell for table in tables for cell in table.cells if cell.printed]
-    runnable = [cell for cell in printed if cell.config]
-    found = [cell for cell in runnable if cell.results or cell.shipped]
-    run = f"{len(found)} run, {sum(cell.verdict == 'reproduced' for cell in found)} reproduced"
-    return f"{len(printed)} cells printed, {len(runnable)} can be run here, {run}"
+def in_words(tables: Iterable[Table], kinds: Kinds) -> str:
+    """The numbers of printed, run and reproduced cells as a sentence without a full stop."""
+    cells = _by_kind(tables, kinds)
+    results = [cell for cell in cells["results"] if _is_run(cell)]
+    reproduced = sum(cell.verdict == "reproduced" for cell in results)
+    others = ", ".join(f"{len(cells[kind])} {kind}" for kind in OTHERS if cells[kind])
+    besides = others and f"; besides {others}"
+    return (
+        f"{len(cells['results'])} results of methods printed, {len(results)} run here, {reproduced} reproduced{besides}"
+    )
 
 
-def kinds_of_cells(tables: Iterable[Table]) -> dict[str, int]:
-    """Return the number of cells with results, by what they are: results of methods, times, descriptions of data, and
-    reprints, whose config, metric and printed number an earlier table has."""
-    found, known = Counter[str](), set()
-    for cell in (cell for table in tables for cell in table.cells if cell.results or cell.shipped):
-        if cell.printed and cell.config:
-            same = cell_key(cell.config), cell.metric, cell.published
-            kind = "times" if cell.unit == "s" else "results of methods" if cell.better else "descriptions of data"
-            found["reprints" if same in known else kind] += 1
-            known.add(same)
-    return dict(found)
-
-
-def all_counts(tracker: "Tracker") -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, int]]:
-    """Return the counts of each work and of all, those of each table, and `kinds_of_cells` of all tables."""
+def all_counts(tracker: "Tracker") -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the counts of each work and of all, and those of each table."""
     tables = [look_up(paper_table(name), tracker) for name in published_names()]
-    by_work = [counts_of(work, [table for table in tables if table.name.startswith(f"{work}/")]) for work in works()]
-    of_tables = [counts_of(table.name, [table]) for table in tables]
-    return [*by_work, counts_of("all", tables)], of_tables, kinds_of_cells(tables)
+    kinds = kinds_of(tables)
+    of_work = {work: [table for table in tables if table.name.startswith(f"{work}/")] for work in works()}
+    by_work = [counts_of(work, printed, kinds) for work, printed in of_work.items()]
+    return [*by_work, counts_of("all", tables, kinds)], [counts_of(table.name, [table], kinds) for table in tables]
+
+
+def _by_kind(tables: Iterable[Table], kinds: Kinds) -> Mapping[str, Sequence[Cell]]:
+    found: dict[str, list[Cell]] = {kind: [] for kind in ("results", *OTHERS)}
+    for table in tables:
+        for cell in (cell for cell in table.cells if cell.printed):
+            found[kinds[table.name, *cell.place]].append(cell)
+    return found
+
+
+def _is_run(cell: Cell) -> bool:
+    return bool(cell.results or cell.shipped)

@@ -126,10 +126,9 @@ def test_without_own_runs_it_shows_the_shipped_ones(shipped_pages, shipped):
     assert "shipped: runs of commit" in paper.text
     assert not any("/runs/" in link for link in paper.links)
     shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", pages["index.html"].text))
-    assert "27 cells printed, 27 can be run here, 21 run, 10 reproduced" in shown
+    assert "27 results of methods printed, 21 run here, 10 reproduced" in shown
     assert "thesis 27 21 10 5 6 6" in shown
     assert "not run needs census.root=FOLDER 6" in shown
-    assert "Cells with a printed number and a result: 21 results of methods." in shown
 
 
 def test_claims_errata_and_causes_lead_to_their_tables(shipped_pages):
@@ -159,16 +158,15 @@ def test_counts_on_the_command_line(shipped, tmp_path, monkeypatch, capsys):
     assert main([*arguments, "--json"]) == 0
     counts = json.loads(capsys.readouterr().out)
     assert [of["name"] for of in counts["tables"]] == ["thesis/3.2", "rs_transclip/1"]
-    assert counts["kinds"] == {"results of methods": 33}
     thesis = counts["tables"][0]
-    assert thesis["reproduced"] + thesis["above"] + thesis["below"] + thesis["not run"] == thesis["printed"] == 27
+    assert thesis["reproduced"] + thesis["above"] + thesis["below"] + thesis["not run"] == thesis["results"] == 27
     assert thesis["reasons"] == [{"verdict": "not run", "reason": "needs census.root=FOLDER", "cells": 6}]
     assert not (tmp_path / "results" / "report").exists()
 
 
 def test_every_number_leads_to_its_run(report, recorded):
     pages = check_site(report)
-    assert "434 cells printed" in pages["index.html"].text
+    assert "139 results of methods printed" in pages["index.html"].text
     for result in recorded:
         page = pages["experiments/tiny.html"]
         assert f"{100 * result.accuracy:.2f} ±" in page.text
@@ -239,7 +237,7 @@ def test_pages_of_the_shipped_results(extension, tmp_path):
     thesis = texts["papers/thesis.rst"]
     assert thesis.startswith(":orphan:\n\nA <thesis>\n====")
     assert all(line == "" or line.startswith("   ") for line in thesis.partition(".. raw:: html\n")[2].splitlines())
-    assert "21 run, 10 reproduced" in thesis
+    assert "21 run here, 10 reproduced" in thesis
     assert re.findall(r"^papers/\w+$", texts["contents.txt"], re.M) == ["papers/thesis", "papers/entropy"]
     assert 'href="papers/thesis.html"' in texts["overview.html"]
     assert {"figures/entropy-5.svg", "figures/thesis-3.1.svg"} <= texts.keys()
