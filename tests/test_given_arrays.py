@@ -109,7 +109,7 @@ def test_gaps_of_every_form_are_unknown_or_refused(form):
         lambda: FairKMeans(3).fit(X, sensitive_features={"group": labels}),
         lambda: FewShotClassifier().fit(X, labels),
     ):
-        with pytest.raises(ValueError, match="NaN|no label|no value|types|missing"):
+        with pytest.raises(ValueError, match=r"NaN|no label|no value|types|missing|Unknown label"):
             use()
 
 
@@ -143,6 +143,9 @@ def test_generators_of_numpy_are_seeds():
     [
         ('name,x,y\n"1 inch,1,2\n2 inch,3,4\n"3 inch,5,6\n4 inch,7,8\n', "line 2, column 'name': the quote"),
         ("price\tarea\n980\t1\n1,020\t2\n5,000\t3\n", "'price' has values such as 1,020"),
+        ("price,area\n980,1\n1.020,2\n5.000,3\n", "'price' has values such as 1.020"),
+        ('price,area\n1,2\n"3,4\n5,6\n', "a quote in line 3 is not closed; remove"),
+        ("price,area\n1,2\n3,4,5\n", "Expected 2 fields in line 3, saw 3; remove"),
         ("price;area\n980;50,1\n1.020;50,2\n5.000;50,3\n", "'price' has values such as 1.020"),
     ],
 )

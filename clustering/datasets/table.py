@@ -1,6 +1,5 @@
 """A user's table: rows to cluster by columns of numbers, dates and categories."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, spreads, useful
 from clustering.datasets.table_remarks import remarks
 from clustering.files.regular import fingerprint_of_files
-from clustering.files.tables import TableFile, read_table
+from clustering.files.tables import TableFile, read_table, typed
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 
@@ -257,13 +256,6 @@ class Table:
                 f"{file.path}: label {label!r} has no value in row {row + 1}; remove label=, or fill in the value"
             )
         return np.asarray(texts.tolist(), dtype=np.str_)
-
-
-def typed(name: str) -> str:
-    """A name in a list of names, as it is given: in quotes if it has a comma, or is null."""
-    return (
-        "'" + name.replace("'", "''") + "'" if re.search("[,'\"]", name) or name.lower() in ("null", "none") else name
-    )
 
 
 def check_distinct(key: str, names: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from clustering.files.regular import open_regular
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, LeftOut
 
 Fit = Literal["squeeze", "crop"]
 
@@ -37,7 +37,7 @@ _DRAFT = 3  # JPEGs are decoded at 1/2, 1/4 or 1/8 of their size if the result i
 _SIXTEEN = ("PNG", "PPM")  # formats whose 16-bit grey images Pillow opens as 32-bit
 _BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG\r\n", b"GIF8", b"II*\0", b"MM\0*", b"\0\0\0 ftyp", b"\0\0\0\x1cftyp")
 _TYPES = mimetypes.MimeTypes()  # those of Python alone, the same on every system
-HIDDEN = (".", "__MACOSX", "lost+found")
+HIDDEN = (".", "__MACOSX", "lost+found", "@eaDir", "$RECYCLE.BIN")
 """Prefixes of folders that are ignored."""
 _HEIF_REMEDY = "reading HEIC and HEIF requires pillow-heif: pip install 'transduce[heif]', or save the file as JPEG"
 
@@ -68,7 +68,8 @@ def warn_of_others(folder: object, names: Collection[str]) -> None:
     )
     if others:
         counted = ", ".join(f"{count} {ending}" for ending, count in sorted(others.items()))
-        warnings.warn(f"{folder}: pictures that cannot be read are left out: {counted}; save them as PNG", stacklevel=3)
+        said = f"{folder}: pictures that cannot be read are left out: {counted}; save them as PNG"
+        warnings.warn(said, LeftOut, stacklevel=3)
 
 
 def _is_of_others(ending: str) -> bool:

@@ -13,6 +13,10 @@ class InputError(ValueError):
     2."""
 
 
+class LeftOut(UserWarning):
+    """Says which data are left out. The command line shows it."""
+
+
 def unknown(kind: str, name: str, known: Iterable[str], listed: str = "") -> InputError:
     """An `InputError` for an unknown name.
 

@@ -19,7 +19,7 @@ from typing import Annotated
 
 import typer
 
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, LeftOut
 
 from runs.cli import few_shot, own_data, clustering, results  # isort: skip - their verbs, in the order of the help
 from runs.cli.app import QUIET, app
@@ -69,6 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         if not debug and not sys.warnoptions:
             warnings.simplefilter("ignore")  # users cannot act on deprecation warnings between libraries
+            warnings.simplefilter("once", LeftOut)
+            warnings.showwarning = lambda message, *_, **__: console.error(f"warning: {message}")
         try:
             code = int(app(args=_arranged(words, console), prog_name="transduce", standalone_mode=False) or 0)
         except (KeyboardInterrupt, typer.Abort):

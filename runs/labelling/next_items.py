@@ -96,16 +96,17 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
             continue
         if problem := name_problem(name):
             raise InputError(f"{line}: the name of a class {problem}")
-        row = rows.get(cells[item], plain.get(plain_name(cells[item]), OPEN))
+        title = cells[item] if len(cells) > item else ""
+        row = rows.get(title, plain.get(plain_name(title), OPEN))
         if row == OPEN:
-            raise InputError(f"{line}: {cells[item]!r} is not in the pile; remove the line")
+            raise InputError(f"{line}: {title!r} is not in the pile; remove the line")
         name = known.get(name, name)
-        if name not in classes and name.lower() in NO_VALUE:
+        if name not in classes and name.lower() in {*NO_VALUE, "-1"}:
             raise InputError(f"{line}: the label {name!r} may mean none; clear the cell, or name the class in classes=")
         if name not in classes:
             classes.append(name)
         place = classes.index(name)
         if found[row] not in (OPEN, place):
-            raise InputError(f"{line}: {cells[item]!r} has another label above; keep one")
+            raise InputError(f"{line}: {title!r} has another label above; keep one")
         found[row] = place
     return found
