@@ -1,5 +1,6 @@
 """A user's table: rows to cluster by columns of numbers, dates and categories."""
 
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -192,7 +193,7 @@ class Table:
         """
         if not self.path:
             raise InputError("dataset table: no file given; add path=FILE, a table in CSV or Parquet")
-        return Path(self.path).expanduser()
+        return Path(os.path.expanduser(self.path))  # of Path, it fails for a file called ~a.csv
 
     def _columns(self, file: TableFile, without: Mapping[str, str]) -> tuple[list[Column], dict[str, Unfit]]:
         """Columns to cluster by, and the reasons why others are not used."""

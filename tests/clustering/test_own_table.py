@@ -233,6 +233,14 @@ def test_amounts_are_asked_about(tmp_path, cells):
     assert "write them" in contents.left_out["price"].why
 
 
+def test_files_with_a_tilde(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "~t.csv").write_text(ROWS)
+    file = Table(path="~t.csv").contents().file
+    assert file.check_output("~/out.csv", ["cluster"]) == tmp_path / "out.csv"
+
+
 def test_advice_quotes_names_that_need_it(tmp_path):
     frame = {"a,b": [1, 5, 3, 2, 6], "null": [4, 1, 9, 3, 5], "gap": [1, None, 3, 2, 5]}
     frame |= {name: [2, 7, 1, 8, 2] for name in ("Temp [C]", "x]", " outer ", "it's")}
