@@ -94,7 +94,7 @@ class Cells:
 
         if not pd.api.types.is_string_dtype(self.column):
             return ""
-        texts = self.texts.tolist()
+        texts = [str(text) for text in self.texts.tolist()]
         for mark in "." if self._points else ".,":
             marked = [text for text in texts if mark in text]
             if self._points and not any(re.fullmatch(r"[-+]?[1-9]\d\d", text) for text in texts):

@@ -18,7 +18,7 @@ from runs.labelling.labeller import OPEN, labeller_of
 from runs.labelling.pile import Pile, read_pile
 from runs.own_data.own_config import name_problem
 
-ITEMS = ("id", "picture", "file", "path", "row", "item")
+ITEMS = ("id", "picture", "file", "filename", "path", "row", "item")
 LABELS = ("label", "class")
 
 
@@ -84,7 +84,7 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
     plain: dict[str, int] = {}
     for title, row in rows.items():
         other = plain.setdefault(plain_name(title), row)
-        plain[plain_name(title)] = row if other == row else OPEN  # two files whose names differ in accents only
+        plain[plain_name(title)] = row if other == row else OPEN  # two files whose names differ in accents or case only
     known = {unicodedata.normalize("NFC", text): name for name in classes for text in (name, as_text(name))}
     found = np.full(len(pile), OPEN, dtype=np.int64)
     for number, cells in lines[1:]:
@@ -99,7 +99,7 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
         title = cells[item] if len(cells) > item else ""
         row = rows.get(title, plain.get(plain_name(title), OPEN))
         if row == OPEN:
-            raise InputError(f"{line}: {title!r} is not in the pile; remove the line")
+            raise InputError(f"{line}: {title!r} is not in the pile, as {pile.titles[0]!r} is; mend or remove it")
         name = known.get(name, name)
         if name not in classes and name.lower() in {*NO_VALUE, "-1"}:
             raise InputError(f"{line}: the label {name!r} may mean none; clear the cell, or name the class in classes=")

@@ -98,7 +98,10 @@ def test_labels_as_spreadsheets_save_them(here, capsys, text):
     assert {row["predicted"] for row in rows} == {"a", "b"}
 
 
-@pytest.mark.parametrize(("id", "stored"), [("e\u0301/\u00e0.png", "\u00e9/a\u0300.png"), ("sub\\4.png", "sub/4.png")])
+@pytest.mark.parametrize(
+    ("id", "stored"),
+    [("e\u0301/\u00e0.png", "\u00e9/a\u0300.png"), ("sub\\4.png", "sub/4.png"), ("SUB/4.PNG", "sub/4.png")],
+)
 def test_ids_as_other_systems_write_them(here, id, stored):
     names = [f"{row}.png" for row in range(4)] + ["4.png", stored]
     pile = Pile("p", tuple(names), tuple(names), np.zeros((6, 1), np.float32), is_folder=True, pictures=[None] * 6)
