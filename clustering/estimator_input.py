@@ -59,12 +59,12 @@ def checked_rows(
 def valid_rows(estimator: Any, X: ArrayLike, *, reset: bool, dtype: Any = None) -> NDArray[np.floating]:
     """(N, D) rows of X as a writable array, see `checked_rows`; of this dtype unless it is None."""
     X = as_array(X)
-    if sparse.issparse(X) or (hasattr(X, "columns") and hasattr(X, "sparse")):
+    if sparse.issparse(X) or (isinstance(X, pd.DataFrame) and hasattr(X, "sparse")):
         raise InputError(
             f"{type(estimator).__name__}: X is sparse, but dense rows are required; reduce it, as by TruncatedSVD"
         )
     check_no_dates(X)
-    if hasattr(X, "columns"):
+    if isinstance(X, pd.DataFrame):
         check_unique([str(name) for name in X.columns], "Input X: ")
     from sklearn.utils.validation import validate_data  # slow to import
 
@@ -101,7 +101,7 @@ def as_array(values: Any) -> Any:
         is_array = isinstance(values, (pa.Array, pa.ChunkedArray))
         values = (values if is_array else pa.table(values)).to_pandas(integer_object_nulls=True)
         values = values.to_numpy() if is_array else values
-    column = values.iloc[:, 0] if hasattr(values, "columns") and values.shape[1] == 1 else values
+    column = values.iloc[:, 0] if isinstance(values, pd.DataFrame) and values.shape[1] == 1 else values
     if getattr(column, "ndim", 0) == 1 and len(column) and getattr(column.dtype, "kind", "") == "O":
         first = column.iloc[0] if hasattr(column, "iloc") else column[0]
         if isinstance(first, (list, np.ndarray)) and np.ndim(first) == 1:

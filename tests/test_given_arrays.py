@@ -124,6 +124,12 @@ def test_gaps_of_points_and_equal_names_are_refused():
         metrics.silhouette(np.datetime64("2020-01-01") + Y[:, None], Y)
 
 
+def test_base_means_are_taken_by_name():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    fits = [FewShotClassifier(base_mean=mean).fit(frame, Y) for mean in (frame.mean(), frame.mean()[::-1])]
+    np.testing.assert_array_equal(fits[0].base_mean_, fits[1].base_mean_)
+
+
 def test_labels_in_a_list_of_tensors_or_in_categories():
     for labels in (list(torch.tensor(Y)), pd.Series(Y).astype("category")):
         assert len(FewShotClassifier().fit(X, labels).classes_) == 3
