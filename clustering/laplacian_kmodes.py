@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -75,6 +75,8 @@ class LaplacianKModes(PrototypeDistances, ClusterMixin, BaseEstimator):  # type:
     bandwidth_ : sigma. graph_ : W. seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`.
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
+
+    revision: ClassVar[int] = 2
 
     n_clusters: Annotated[int, AtLeast(1)] = 8
     _: KW_ONLY

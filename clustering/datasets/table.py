@@ -18,7 +18,7 @@ from clustering.files.tables import TableFile, read_table, typed
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 
-RECIPE = 3  # increase it when the same file would give other points
+RECIPE = 4  # increase it when the same file would give other points
 EXACT = 1 << 24  # float32 would lose digits of larger values, such as times in milliseconds
 LARGEST = 1e30  # limit of absolute values, well within the range of float32
 MAX_NUMBERS = 1 << 28  # limit of the encoded table with one column per category: 2 GiB
