@@ -5,12 +5,14 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from torch import Tensor
 
 from clustering.files.arrays import array_of_tensor, stacked
+from clustering.files.tables import check_unique
 from clustering.foundation.devices import resolve_device
 from clustering.foundation.errors import InputError
 from clustering.lengths import ABOVE_TINY, unit_rows
@@ -57,11 +59,13 @@ def checked_rows(
 def valid_rows(estimator: Any, X: ArrayLike, *, reset: bool, dtype: Any = None) -> NDArray[np.floating]:
     """(N, D) rows of X as a writable array, see `checked_rows`; of this dtype unless it is None."""
     X = as_array(X)
-    if sparse.issparse(X):
+    if sparse.issparse(X) or (isinstance(X, pd.DataFrame) and hasattr(X, "sparse")):
         raise InputError(
             f"{type(estimator).__name__}: X is sparse, but dense rows are required; reduce it, as by TruncatedSVD"
         )
     check_no_dates(X)
+    if isinstance(X, pd.DataFrame):
+        check_unique([str(name) for name in X.columns], "Input X: ")
     from sklearn.utils.validation import validate_data  # slow to import
 
     kinds = float_kinds(X) if dtype is None else dtype
@@ -76,8 +80,8 @@ def valid_rows(estimator: Any, X: ArrayLike, *, reset: bool, dtype: Any = None) 
 
 
 def as_array(values: Any) -> Any:
-    """Tensors, lists of tensors and columns of lists as arrays, and tables of Arrow, or of a library that exports them,
-    as frames of pandas.
+    """Tensors, lists of tensors, columns of lists and masked arrays (None where masked) as arrays; structured arrays,
+    and tables of Arrow, or of a library that exports them, as frames of pandas.
 
     Other values are unchanged, among them frames, so that scikit-learn can check the names of their columns.
 
@@ -86,28 +90,37 @@ def as_array(values: Any) -> Any:
     """
     if isinstance(values, torch.Tensor):
         return array_of_tensor(values)
-    if isinstance(values, (list, tuple)) and values and isinstance(values[0], torch.Tensor) and values[0].ndim < 2:
+    if isinstance(values, np.ma.MaskedArray):
+        gaps = np.ma.getmaskarray(values)
+        values = np.where(gaps, np.array(None), values.data) if gaps.any() else values.data
+    if isinstance(values, np.ndarray) and (values.dtype.names or values.dtype.kind == "T"):
+        values = pd.DataFrame(values) if values.dtype.names else values.astype(object)
+    if is_arrow(values):
+        import pyarrow as pa
+
+        is_array = isinstance(values, (pa.Array, pa.ChunkedArray))
+        values = (values if is_array else pa.table(values)).to_pandas(integer_object_nulls=True)
+        values = values.to_numpy() if is_array else values
+    column = values.iloc[:, 0] if isinstance(values, pd.DataFrame) and values.shape[1] == 1 else values
+    if getattr(column, "ndim", 0) == 1 and len(column) and getattr(column.dtype, "kind", "") == "O":
+        first = column.iloc[0] if hasattr(column, "iloc") else column[0]
+        if isinstance(first, (list, np.ndarray)) and np.ndim(first) == 1:
+            return stacked("", column)
+        values = list(column) if isinstance(first, torch.Tensor) else values
+    if isinstance(values, (list, tuple)) and any(isinstance(value, torch.Tensor) for value in values):
+        if not all(getattr(value, "ndim", 0) == 1 for value in values):
+            return [value.item() if isinstance(value, torch.Tensor) and not value.ndim else value for value in values]
         try:
             return array_of_tensor(torch.stack([torch.as_tensor(value) for value in values]))
         except RuntimeError as error:
             raise InputError("a list of tensors has rows of unequal lengths; give one tensor") from error
-    if is_arrow(values):
-        import pyarrow as pa
-
-        if not isinstance(values, (pa.Array, pa.ChunkedArray)):
-            return pa.table(values).to_pandas()
-        values = values.to_pandas().to_numpy()
-    if getattr(values, "ndim", 0) == 1 and len(values) and getattr(values.dtype, "kind", "") == "O":
-        first = values.iloc[0] if hasattr(values, "iloc") else values[0]
-        if isinstance(first, (list, np.ndarray)) and np.ndim(first) == 1:
-            return stacked("", values)
     return values
 
 
 def check_no_gap(labels: NDArray[Any], name: str) -> None:
-    """Raise InputError if labels (N,) have NaN, or the text "nan", which numpy makes of NaN beside text."""
-    gaps = labels == "nan" if labels.dtype.kind == "U" else np.isnan(labels) if labels.dtype.kind == "f" else None
-    if gaps is not None and gaps.any():
+    """Raise InputError if labels (N,) have NaN, NaT or NA, or the text "nan", which numpy makes of NaN beside text."""
+    gaps = labels == "nan" if labels.dtype.kind == "U" else np.asarray(pd.isna(labels))
+    if gaps.any():
         raise InputError(f"{name}: {labels[gaps][0]!s} in row {int(gaps.argmax())} is no label; remove such rows")
 
 

@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import NARROWEST, AtLeast, validate_signature
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.neighbours import nearest_to
-from clustering.graphs.row_graph import graph_and_variance
+from clustering.graphs.row_graph import graph_and_variance, neighbours_used
 from clustering.graphs.smoothing import Smoothness, smoothed
 from clustering.nearest_prototype import PrototypeDistances
 from clustering.numbering import numbered
@@ -48,7 +48,8 @@ class LaplacianKModes(PrototypeDistances, ClusterMixin, BaseEstimator):  # type:
     ----------
     n_clusters : number of clusters K.
     weight : lambda >= 0, applied to each stored arc, hence twice to each pair of neighbours.
-    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N - 1 are used.
+    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N / K - 1, but one at
+        least.
     symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
     bandwidth : sigma >= 1e-15. "estimate" sets sigma^2 to the mean squared distance to the neighbours in the graph
         (thesis section 2.4); "published" sets it to k / (k + 1) of that.
@@ -74,6 +75,8 @@ class LaplacianKModes(PrototypeDistances, ClusterMixin, BaseEstimator):  # type:
     bandwidth_ : sigma. graph_ : W. seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`.
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
+
+    revision: ClassVar[int] = 2
 
     n_clusters: Annotated[int, AtLeast(1)] = 8
     _: KW_ONLY
@@ -103,8 +106,8 @@ class LaplacianKModes(PrototypeDistances, ClusterMixin, BaseEstimator):  # type:
         """
         validate_signature(self)
         rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device))
-        watch = Stopwatch()
-        self.graph_, variance = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, self.bandwidth)
+        watch, near = Stopwatch(), neighbours_used(self.n_neighbors, len(rows.values), self.n_clusters)
+        self.graph_, variance = graph_and_variance(graph, rows, near, self.symmetry, self.bandwidth)
         if self.weight > 0 and (self.graph_.weights < 0).any():
             raise InputError("the graph has negative weights, for which the problem is not convex; remove these arcs")
         self.bandwidth_ = variance**0.5
@@ -137,7 +140,8 @@ class LaplacianKModes(PrototypeDistances, ClusterMixin, BaseEstimator):  # type:
         if by == "prototypes" or self.weight == 0:
             return nearest_centres(new, centres).cpu().numpy()
         rows = Rows(fitted.relative(new))
-        near = nearest_to(fitted.values, rows.values, self.n_neighbors)
+        used = neighbours_used(self.n_neighbors, len(fitted.values), self.n_clusters)
+        near = nearest_to(fitted.values, rows.values, used)
         # The quadratic term counts weight sum_q ||s - s_q||^2 for both directions (Wang and Carreira-Perpinan 2014,
         # section 4).
         mean = torch.from_numpy(self.assignments_).to(centres)[near].mean(dim=1).T

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
+from sklearn.utils import check_array
 
-from clustering.estimator_input import as_array, check_no_gap, float_kinds, of_one_type
+from clustering.estimator_input import as_array, check_no_dates, check_no_gap, float_kinds, of_one_type
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from clustering.graphs.neighbours import NeighbourGraph
@@ -62,7 +63,8 @@ def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) 
         seed: seed of the sample.
     """
     labels, X = _numbered(labels), as_array(X)
-    X = X if sparse.issparse(X) else np.asarray(X, dtype=float_kinds(X)[-1])
+    check_no_dates(X)
+    X = X if sparse.issparse(X) else check_array(X, dtype=float_kinds(X)[-1])
     if X.shape[0] != len(labels):
         raise InputError(f"X has {X.shape[0]} rows, but there are {len(labels)} labels")
     if sample < len(labels):

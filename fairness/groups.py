@@ -162,7 +162,7 @@ def _columns(features: Any, points: int) -> dict[str, Any]:
         return {"all": np.zeros(points, dtype=np.int64)}
     features = as_array(features)
     if isinstance(features, Mapping):
-        columns = {str(name): values for name, values in features.items()}
+        columns = {str(name): as_array(values) for name, values in features.items()}
     elif isinstance(features, pd.DataFrame):
         columns = {str(name): features.iloc[:, i] for i, name in enumerate(features.columns)}
         if len(columns) < features.shape[1]:
@@ -202,7 +202,7 @@ def _array(sequence: Any) -> NDArray[Any]:
 
 
 def _coded(name: str, values: Any) -> _Coded:
-    if isinstance(values, np.ndarray):
+    if isinstance(values, np.ndarray) and values.dtype.kind == "U":
         check_no_gap(values, f"sensitive_features, {name!r}")
     as_they_are = isinstance(values, (pd.Series, pd.Categorical))
     series = pd.Series(values if as_they_are else np.asarray(values)).reset_index(drop=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
@@ -404,9 +405,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.base_mean is None:
             means = self._class_means(torch.from_numpy(self.support_), self.support_labels_)
             return np.asarray(means.mean(axis=0))
-        check_no_dates(self.base_mean, "base_mean")
+        given, names = self.base_mean, getattr(self, "feature_names_in_", None)
+        if names is not None and isinstance(given, pd.Series) and set(given.index) == set(names):
+            given = given.reindex(names)  # of columns in another order
+        check_no_dates(given, "base_mean")
         try:
-            base_mean = np.array(as_array(self.base_mean), dtype=self.support_.dtype)
+            base_mean = np.array(as_array(given), dtype=self.support_.dtype)
         except (TypeError, ValueError):
             base_mean = np.empty(0)
         if base_mean.shape != self.support_.shape[1:] or not np.isfinite(base_mean).all():

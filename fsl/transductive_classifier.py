@@ -271,6 +271,7 @@ def given_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
         InputError: the labels are not one-dimensional, or of several types.
     """
     values = as_array(y)
+    values = values.astype(object) if isinstance(values, pd.Series) else values  # Int64 with NA would become float64
     values = column_or_1d(np.array(values, dtype=object) if isinstance(values, (list, tuple)) else values, warn=True)
     missing = np.asarray(pd.isna(values))
     of_numpy = ("nan",) if values.dtype.kind == "U" else ()  # what numpy makes of NaN beside text

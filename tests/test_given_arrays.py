@@ -28,6 +28,11 @@ FORMS = {
     "list": X.tolist,
     "list of tensors": lambda: list(torch.tensor(X).bfloat16().requires_grad_()),
     "column of lists": lambda: pd.Series(list(X)),
+    "frame of lists": lambda: pd.DataFrame({"embedding": list(X)}),
+    "Arrow table of lists": lambda: pa.table({"embedding": X.tolist()}),
+    "column of tensors": lambda: pd.Series(list(torch.tensor(X).requires_grad_())),
+    "masked": lambda: np.ma.masked_array(X, mask=np.zeros(X.shape)),
+    "structured": lambda: pd.DataFrame(X, columns=list("abcd")).to_records(index=False),
     "Arrow lists": lambda: pa.chunked_array([X.tolist()]),
 }
 
@@ -80,6 +85,51 @@ def test_the_text_that_numpy_makes_of_nan_is_no_class():
             use()
 
 
+GAPS = np.arange(60) % 20 >= 2
+WITH_GAPS = {
+    "masked": np.ma.masked_array(Y, mask=GAPS),
+    "Arrow": pa.array(Y, mask=GAPS),
+    "Int64 above 2^53": pd.Series(Y + 2**60, dtype="Int64").mask(GAPS),
+    "list of tensors": [None if gap else torch.tensor(y) for y, gap in zip(Y, GAPS, strict=True)],
+    "dates": np.where(GAPS, np.datetime64("NaT"), np.datetime64("2020-01-01") + Y),
+    "strings": np.array(
+        [np.nan if gap else str(y) for y, gap in zip(Y, GAPS, strict=True)], np.dtypes.StringDType(na_object=np.nan)
+    ),
+}
+
+
+@pytest.mark.parametrize("form", WITH_GAPS)
+def test_gaps_of_every_form_are_unknown_or_refused(form):
+    labels = WITH_GAPS[form]
+    model = TransductiveClassifier().fit(X, labels)
+    assert (model.classes_.searchsorted(model.transduction_) == Y).all()
+    for use in (
+        lambda: metrics.accuracy(labels, Y),
+        lambda: FairKMeans(3).fit(X, sensitive_features=labels),
+        lambda: FairKMeans(3).fit(X, sensitive_features={"group": labels}),
+        lambda: FewShotClassifier().fit(X, labels),
+    ):
+        with pytest.raises(ValueError, match=r"NaN|no label|no value|types|missing|Unknown label"):
+            use()
+
+
+def test_gaps_of_points_and_equal_names_are_refused():
+    holes = np.ma.masked_array(X, mask=np.eye(60, 4))
+    for use in (lambda: KMeans(3).fit(holes), lambda: metrics.silhouette(holes, Y)):
+        with pytest.raises(ValueError, match="NaN"):
+            use()
+    with pytest.raises(InputError, match="two columns are called 'a'"):
+        KMeans(3).fit(pd.DataFrame(X, columns=list("abca")))
+    with pytest.raises(InputError, match="dates"):
+        metrics.silhouette(np.datetime64("2020-01-01") + Y[:, None], Y)
+
+
+def test_base_means_are_taken_by_name():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    fits = [FewShotClassifier(base_mean=mean).fit(frame, Y) for mean in (frame.mean(), frame.mean()[::-1])]
+    np.testing.assert_array_equal(fits[0].base_mean_, fits[1].base_mean_)
+
+
 def test_labels_in_a_list_of_tensors_or_in_categories():
     for labels in (list(torch.tensor(Y)), pd.Series(Y).astype("category")):
         assert len(FewShotClassifier().fit(X, labels).classes_) == 3
@@ -99,6 +149,9 @@ def test_generators_of_numpy_are_seeds():
     [
         ('name,x,y\n"1 inch,1,2\n2 inch,3,4\n"3 inch,5,6\n4 inch,7,8\n', "line 2, column 'name': the quote"),
         ("price\tarea\n980\t1\n1,020\t2\n5,000\t3\n", "'price' has values such as 1,020"),
+        ("price,area\n980,1\n1.020,2\n5.000,3\n", "'price' has values such as 1.020"),
+        ('price,area\n1,2\n"3,4\n5,6\n', "a quote in line 3 is not closed; remove"),
+        ("price,area\n1,2\n3,4,5\n", "Expected 2 fields in line 3, saw 3; remove"),
         ("price;area\n980;50,1\n1.020;50,2\n5.000;50,3\n", "'price' has values such as 1.020"),
     ],
 )

@@ -1,6 +1,6 @@
 """A user's table: rows to cluster by columns of numbers, dates and categories."""
 
-import re
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,11 +14,11 @@ from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, spreads, useful
 from clustering.datasets.table_remarks import remarks
 from clustering.files.regular import fingerprint_of_files
-from clustering.files.tables import TableFile, read_table
+from clustering.files.tables import TableFile, read_table, typed
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 
-RECIPE = 3  # increase it when the same file would give other points
+RECIPE = 4  # increase it when the same file would give other points
 EXACT = 1 << 24  # float32 would lose digits of larger values, such as times in milliseconds
 LARGEST = 1e30  # limit of absolute values, well within the range of float32
 MAX_NUMBERS = 1 << 28  # limit of the encoded table with one column per category: 2 GiB
@@ -193,7 +193,7 @@ class Table:
         """
         if not self.path:
             raise InputError("dataset table: no file given; add path=FILE, a table in CSV or Parquet")
-        return Path(self.path).expanduser()
+        return Path(os.path.expanduser(self.path))  # of Path, it fails for a file called ~a.csv
 
     def _columns(self, file: TableFile, without: Mapping[str, str]) -> tuple[list[Column], dict[str, Unfit]]:
         """Columns to cluster by, and the reasons why others are not used."""
@@ -257,13 +257,6 @@ class Table:
                 f"{file.path}: label {label!r} has no value in row {row + 1}; remove label=, or fill in the value"
             )
         return np.asarray(texts.tolist(), dtype=np.str_)
-
-
-def typed(name: str) -> str:
-    """A name in a list of names, as it is given: in quotes if it has a comma, or is null."""
-    return (
-        "'" + name.replace("'", "''") + "'" if re.search("[,'\"]", name) or name.lower() in ("null", "none") else name
-    )
 
 
 def check_distinct(key: str, names: Sequence[str]) -> None:

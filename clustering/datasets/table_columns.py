@@ -64,7 +64,7 @@ def read_column(file: TableFile, name: str) -> Column | Unfit:
         return Column(name, "numbers", numbers)
     if cells.amount:
         return Unfit(
-            f"amounts such as {cells.amount!r}; write them as numbers, without signs and groups", mistakes=True
+            f"amounts such as {cells.amount!r}; write them as numbers, without signs, units and groups", mistakes=True
         )
     if 1 - text.sum() / present >= ALMOST:
         return _mistaken(cells, text, present, "a number")

@@ -16,8 +16,10 @@ NO_CATEGORY = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "?", "-"))
 NO_VALUE = NO_CATEGORY | {"none"}  # "none" can be a category like red or blue
 ALMOST = 0.9  # if at least this share of the values of a column has one type, the others count as errors
 _MONEY = r"(?:[$€£¥₹]|[A-Z]{2}\$|EUR|USD|GBP|CHF|JPY|CNY|INR|SEK|NOK|DKK|PLN|CZK|kr|zł)"
+_UNIT = r"(?:\s[mglhsKVW]|\s*(?:[kcmµμ]?g|[kcmµμn]m|m[²³23]|[cm]l|[kMGT]i?B|k?Wh|min|ms|°[CF]?|km/h|kcal|lbs?))"
 _AMOUNT = re.compile(
-    rf"\(?[-+]?\s*(?:{_MONEY}\s*)?[-+]?(?:[1-9]\d{{0,2}}(?:[.,'\u2019\s]\d{{3}})+|\d+)(?:[.,]\d+)?\s*(?:%|{_MONEY})?\)?"
+    rf"\(?[-+\u2212]?\s*(?:{_MONEY}\s*)?[-+]?(?:[1-9]\d{{0,2}}(?:[.,'\u2019\s]\d{{3}})+|\d+)(?:[.,]\d+)?"
+    rf"(?:\s*%|\s*{_MONEY}|{_UNIT})?\)?"
 )
 _LIKE_A_DATE = re.compile(r"\d{4}-\d|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
 
@@ -88,17 +90,22 @@ class Cells:
     def ambiguous(self) -> str:
         """A value such as 1.020 or 1,020 whose mark may group thousands or begin decimals, if no other value of the
         column decides it; else empty."""
-        if self._points:
+        import pandas as pd
+
+        if not pd.api.types.is_string_dtype(self.column):
             return ""
-        for mark in ".,":
-            marked = [text for text in self.texts.tolist() if mark in text]
+        texts = [str(text) for text in self.texts.tolist()]
+        for mark in "." if self._points else ".,":
+            marked = [text for text in texts if mark in text]
+            if self._points and not any(re.fullmatch(r"[-+]?[1-9]\d\d", text) for text in texts):
+                continue  # 980 beside 1.020 is doubtful, although points are known to begin decimals
             if marked and all(re.fullmatch(rf"[-+]?[1-9]\d{{0,2}}(\{mark}\d{{3}})+", text) for text in marked):
                 return str(marked[0])
         return ""
 
     @cached_property
     def amount(self) -> str:
-        """The first text such as 1,020, 20 €, 5 % or (12), if nearly all values are numbers or such amounts; else
+        """The first text such as 1,020, 20 €, 5 kg, 5 % or (12), if nearly all values are numbers or such amounts; else
         empty."""
         texts = self.texts[self.is_text].tolist()
         amounts = [text for text in texts if _AMOUNT.fullmatch(text)]

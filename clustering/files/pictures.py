@@ -37,7 +37,7 @@ _DRAFT = 3  # JPEGs are decoded at 1/2, 1/4 or 1/8 of their size if the result i
 _SIXTEEN = ("PNG", "PPM")  # formats whose 16-bit grey images Pillow opens as 32-bit
 _BEGINNINGS = (b"\xff\xd8\xff", b"\x89PNG\r\n", b"GIF8", b"II*\0", b"MM\0*", b"\0\0\0 ftyp", b"\0\0\0\x1cftyp")
 _TYPES = mimetypes.MimeTypes()  # those of Python alone, the same on every system
-HIDDEN = (".", "__MACOSX", "lost+found")
+HIDDEN = (".", "__MACOSX", "lost+found", "@eaDir", "$RECYCLE.BIN")
 """Prefixes of folders that are ignored."""
 _HEIF_REMEDY = "reading HEIC and HEIF requires pillow-heif: pip install 'transduce[heif]', or save the file as JPEG"
 

@@ -87,6 +87,12 @@ def as_text(cell: str, mark: str = "'") -> str:
     return f"{mark}{cell}" if _FORMULA.match(cell) else cell
 
 
+def typed(name: str) -> str:
+    """A name in a list of names, as it is given: in quotes if it has blanks, commas or brackets, or is null."""
+    plain = re.fullmatch(r"[^\s,'\"\[\](){}]+", name) and name.lower() not in ("null", "none")
+    return name if plain else "'" + name.replace("'", "''") + "'"
+
+
 @dataclass(frozen=True, eq=False)
 class TableFile:
     """The rows of a file. All cells of a CSV are stored as text, so that `save` writes them unchanged.
@@ -129,8 +135,9 @@ class TableFile:
         if name not in self._places:
             message = str(unknown("column", name, self.names))
             others = "" if "known: " in message or len(self.names) > 20 else f" The columns are {', '.join(self.names)}"
-            marked = next((repr(own) for own in self.names if re.search("[,'\"\\[{]", own) and name in own), "")
-            quote = f"; a name with commas, brackets or quotes is quoted, also for the shell: {marked}" * bool(marked)
+            marked = next((typed(own) for own in self.names if typed(own) != own and name in own), "")
+            rule = "a name with blanks, commas, brackets or quotes is quoted, also for the shell"
+            quote = f"; {rule}: {marked}" * bool(marked)
             raise InputError(f"{self.path}: {message}{others}{quote}")
         return self.rows.iloc[:, self._places[name]]
 
@@ -172,7 +179,7 @@ class TableFile:
         Raises:
             InputError: as in `save`, or the file exists and is not this table with added columns.
         """
-        path = self._check_place(Path(path), added)
+        path = self._check_place(Path(path).expanduser(), added)
         if os.path.lexists(path):
             try:
                 names = read_table(path).names
@@ -215,7 +222,7 @@ class TableFile:
         """
         import pandas as pd
 
-        path = self._check_place(Path(path), list(added))
+        path = self._check_place(Path(path).expanduser(), list(added))
         whole, place = self.rows.index, slice(None) if rows is None else rows
         columns = {}
         for name, values in added.items():
@@ -261,7 +268,9 @@ def _read(path: Path, blank_lines: bool, state: tuple[int, ...]) -> TableFile:
     except InputError:
         raise
     except Exception as error:  # readers raise many types of errors for damaged files
-        raise InputError(f"{path}: cannot be read as {kind}: {str(error).strip() or repr(error)}") from error
+        raise InputError(
+            f"{path}: cannot be read as {kind}: {str(error).strip() or repr(error)}; write it again"
+        ) from error
     if not len(table.rows):
         raise InputError(f"{path}: has no rows")
     return table
@@ -307,6 +316,11 @@ def _read_csv(path: Path, blank_lines: bool) -> TableFile:
                 f"{path}: has a row with more values than the {len(names)} names in its first line; name every "
                 "column, and remove lines above the header"
             ) from error
+        except pd.errors.ParserError as error:
+            said = str(error).strip().rpartition("C error: ")[2]
+            if quote := re.search(r"EOF inside string starting at row (\d+)", said):
+                said = f"a quote in line {above + int(quote[1]) + 1} is not closed"
+            raise InputError(f"{path}: {said}; remove what is too much, or quote cells with separators") from error
     rows.columns = pd.Index(names)
     _check_quotes(path, rows, delimiter, above + 2)
     return TableFile(path, rows, delimiter, above + 2, "\r\n" if "\r" in text else "\n")

@@ -71,9 +71,9 @@ def csv_lines(path: Path) -> list[tuple[int, list[str]]]:
 
 
 def plain_name(name: str) -> str:
-    """A name as other systems and spreadsheets write it: accents in one character, / between folders, without ./, and
-    0.0 or 0,00 for the row 0."""
-    name = unicodedata.normalize("NFC", name.strip()).replace("\\", "/").removeprefix("./")
+    """A name as other systems and spreadsheets write it: accents in one character, small letters, / between folders,
+    without ./, and 0.0 or 0,00 for the row 0."""
+    name = unicodedata.normalize("NFC", name.strip().casefold()).replace("\\", "/").removeprefix("./")
     return re.split("[.,]", name)[0] if re.fullmatch(r"\d+[.,]0{1,2}", name) else name
 
 

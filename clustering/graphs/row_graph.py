@@ -57,6 +57,12 @@ def graph_and_variance(
     return graph, 1.0
 
 
+def neighbours_used(n_neighbors: int, points: int, clusters: int) -> int:
+    """Neighbours of a point in the graph: at most as many as other points are in a cluster of mean size. With more,
+    the graph would join clusters however far they are apart."""
+    return int(min(n_neighbors, max(1, points // clusters - 1)))
+
+
 def mean_squared_length(graph: SparseGraph, rows: Rows) -> float:
     """Weighted mean of ||x_p - x_q||^2 over the arcs; symmetrisation by the average does not change it."""
     sources, values = torch.repeat_interleave(graph.pointers.diff()), rows.values

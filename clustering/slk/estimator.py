@@ -16,14 +16,14 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import NARROWEST, Above, AtLeast, validate_signature
 from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.graphs.neighbours import NeighbourGraph, nearest_to
-from clustering.graphs.row_graph import graph_and_variance
+from clustering.graphs.row_graph import graph_and_variance, neighbours_used
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.nearest_prototype import PrototypeDistances
 from clustering.number_of_clusters import with_found_number
 from clustering.numbering import numbered
 from clustering.optimiser.alternation import Alternation, Outcome
 from clustering.optimiser.rows import Rows
-from clustering.slk.fit import Problem, blurred, neighbours_used, rule_of, temperatures_of
+from clustering.slk.fit import Problem, blurred, rule_of, temperatures_of
 from clustering.slk.published import PublishedSLK
 from clustering.slk.race import race, racing, seeds_of
 from clustering.starts import Ranking, Select, entropy_of, warn_of_empty, warn_of_uniform
@@ -168,7 +168,7 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
         values = checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device)
         rows, clamp = Rows.of(values), known_clusters(partial_labels, values, self.n_clusters_)
         watch = Stopwatch()
-        near = neighbours_used(self, len(rows.values))
+        near = neighbours_used(self.n_neighbors, len(rows.values), self.n_clusters_)
         self.graph_, variance = graph_and_variance(graph, rows, near, "average", self.bandwidth)
         self.bandwidth_, self._fitted = variance**0.5, rows
         problem = Problem(self, rows, self.graph_, variance, clamp)
@@ -235,7 +235,8 @@ class SLK(PrototypeDistances, ClusterMixin, BaseEstimator):  # type: ignore[misc
         cost = rule.cost(fitted.relative(centres.to(rows.values))[None])[0]
         if by == "prototypes" or self.weight == 0:
             return cost, None
-        return cost, nearest_to(fitted.values, rows.values, neighbours_used(self, len(fitted.values)))
+        near = neighbours_used(self.n_neighbors, len(fitted.values), self.n_clusters_)
+        return cost, nearest_to(fitted.values, rows.values, near)
 
     def _logits(self, cost: Tensor, neighbours: Tensor | None) -> Tensor:
         """(K, n) minus the costs of new points, plus the attraction by the assignments of their neighbours."""

@@ -155,12 +155,6 @@ def rule_of(model: Any, rows: Rows, variance: float) -> Rule:
     return ByProductModes(rows, variance) if model.prototypes == "byproduct" else Modes(rows, variance)
 
 
-def neighbours_used(model: Any, points: int) -> int:
-    """Neighbours of a point in the graph: at most as many as other points are in a cluster of mean size. With more,
-    the graph would join clusters however far they are apart."""
-    return int(min(model.n_neighbors, max(1, points // model.n_clusters_ - 1)))
-
-
 def temperatures_of(model: Any, graph: SparseGraph) -> tuple[float, ...]:
     """Weights of the entropy in R that are tried in turn until assignments are not `blurred`.
 

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import seed_of, stream
-from clustering.graphs.row_graph import graph_and_variance
+from clustering.graphs.row_graph import graph_and_variance, neighbours_used
 from clustering.optimiser.alternation import Sweeps
 from clustering.optimiser.prototypes import Modes, Rule
 from clustering.optimiser.rows import Rows
 from clustering.seeding import first_seeds, prototypes_about
-from clustering.slk.fit import Ends, Problem, neighbours_used, rule_of
+from clustering.slk.fit import Ends, Problem, rule_of
 from clustering.slk.split_merge import split_and_merged
 
 _SAMPLE, _MEMBERS = 8192, 256
@@ -50,7 +50,8 @@ def racing(problem: Problem) -> tuple[Problem, Tensor]:
         some = Rows(rows.values[torch.from_numpy(drawn).to(rows.values.device)], rows.origin)
         try:
             seeds = seeds_of(model, some)
-            graph = graph_and_variance(None, some, neighbours_used(model, size), "average", model.bandwidth)
+            near = neighbours_used(model.n_neighbors, size, model.n_clusters_)
+            graph = graph_and_variance(None, some, near, "average", model.bandwidth)
             return Problem(model, some, *graph), seeds
         except InputError:  # the sample has too few distinct rows
             pass

@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def tell(warning: Warning | str, *_: object) -> None:
         if str(warning) not in told:
             told.add(str(warning))
-            console.note(f"warning: {warning}")
+            console.error(f"warning: {warning}")
 
     with warnings.catch_warnings():
         if not debug and not sys.warnoptions:

@@ -53,7 +53,9 @@ def split(argument: str) -> tuple[str, str]:
     """
     key, equals, text = map(str.strip, argument.partition("="))
     if not equals:
-        raise InputError(f"{argument!r} is not of the form key=value; write {key}=VALUE, as in benchmark=glyphs")
+        raise InputError(
+            f"{argument!r} is not of the form key=value; write {key.lstrip('+~')}=VALUE, as in benchmark=glyphs"
+        )
     if not re.fullmatch(r"[A-Za-z_][\w.-]*", key):
         raise InputError(f"{argument!r}: {key!r} is not a key; write {key.lstrip('+~') or 'key'}=VALUE")
     if not text:

@@ -18,7 +18,7 @@ from runs.labelling.labeller import OPEN, labeller_of
 from runs.labelling.pile import Pile, read_pile
 from runs.own_data.own_config import name_problem
 
-ITEMS = ("id", "picture", "file", "path", "row", "item")
+ITEMS = ("id", "picture", "file", "filename", "path", "row", "item")
 LABELS = ("label", "class")
 
 
@@ -92,7 +92,7 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
     plain: dict[str, int] = {}
     for title, row in rows.items():
         other = plain.setdefault(plain_name(title), row)
-        plain[plain_name(title)] = row if other == row else OPEN  # two files whose names differ in accents only
+        plain[plain_name(title)] = row if other == row else OPEN  # two files whose names differ in accents or case only
     known = {unicodedata.normalize("NFC", text): name for name in classes for text in (name, as_text(name))}
     found = np.full(len(pile), OPEN, dtype=np.int64)
     for number, cells in lines[1:]:
@@ -104,17 +104,19 @@ def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]
             continue
         if problem := name_problem(name):
             raise InputError(f"{line}: the name of a class {problem}")
-        row = rows.get(cells[item], plain.get(plain_name(cells[item]), OPEN))
+        title = cells[item] if len(cells) > item else ""
+        row = rows.get(title, plain.get(plain_name(title), OPEN))
         if row == OPEN:
-            numbers = "; a column row counts from 1, a column id from 0" if counted else ""
-            raise InputError(f"{line}: {cells[item]!r} is not in the pile{numbers}; remove the line")
+            numbers = " (row counts from 1, id from 0)" if counted else ""
+            like = f"as {titles[0]!r} is{numbers}"
+            raise InputError(f"{line}: {title!r} is not in the pile, {like}; mend or remove it")
         name = known.get(name, name)
-        if name not in classes and name.lower() in NO_VALUE:
+        if name not in classes and name.lower() in {*NO_VALUE, "-1"}:
             raise InputError(f"{line}: the label {name!r} may mean none; clear the cell, or name the class in classes=")
         if name not in classes:
             classes.append(name)
         place = classes.index(name)
         if found[row] not in (OPEN, place):
-            raise InputError(f"{line}: {cells[item]!r} has another label above; keep one")
+            raise InputError(f"{line}: {title!r} has another label above; keep one")
         found[row] = place
     return found

@@ -299,7 +299,7 @@ def test_parquet_keeps_its_kinds(tmp_path):
         ("t.csv", b"a,a\n1,2\n", ["'a'"]),
         ("t.csv", b"a,b\n1,2,3\n", ["2 names"]),
         ("t.csv", b"# of 2024\na,b\n1,2\n", ["above the header"]),
-        ("t.csv", b"a,b\n1,2\n1,2,3\n", ["CSV", "line 3"]),
+        ("t.csv", b"a,b\n1,2\n1,2,3\n", ["2 fields", "line 3"]),
         ("t.csv", b"a,,\n1,2,3\n", ["two columns have no name"]),
         ("t.csv", b"a,b\n1,2\n3,\0\n", ["line 3 has a NUL byte"]),
         ("t.csv", "a,b\n1,2\n".encode("utf-16"), ["UTF-8"]),

@@ -10,6 +10,7 @@ import pytest
 from clustering.datasets.dataset import check
 from clustering.datasets.table import Table
 from clustering.foundation.errors import InputError
+from runs.config.overrides import of_field
 
 ROWS = "number,age,income,flag,city,same\n1,30,5e4,1,Rome,7\n2,50,3e4,0,Oslo,7\n3,40,4e4,0,Rome,7\n"
 
@@ -211,18 +212,42 @@ def test_gaps_are_filled_by_default_and_times_keep_their_digits(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "cells", [["1,020", "980"], ["1.234,50"], ["20,50 €", "3 €"], ["$3"], ["12 %"], ["1 020", "3"], ["1'020"], ["(12)"]]
+    "cells",
+    [
+        ["980", "1.020"],
+        ["5 kg", "12 kg"],
+        ["\u22121.5", "3"],
+        ["1,020", "980"],
+        ["1.234,50"],
+        ["20,50 €", "3 €"],
+        ["$3"],
+        ["12 %"],
+        ["1 020", "3"],
+        ["1'020"],
+        ["(12)"],
+    ],
 )
 def test_amounts_are_asked_about(tmp_path, cells):
     columns, contents = column({"price": (cells * 60)[:60]}, tmp_path)
     assert (columns, contents.left_out["price"].mistakes) == (("n",), True)
-    assert "write them as numbers" in contents.left_out["price"].why
+    assert "write them" in contents.left_out["price"].why
+
+
+def test_files_with_a_tilde(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "~t.csv").write_text(ROWS)
+    file = Table(path="~t.csv").contents().file
+    assert file.check_output("~/out.csv", ["cluster"]) == tmp_path / "out.csv"
 
 
 def test_advice_quotes_names_that_need_it(tmp_path):
     frame = {"a,b": [1, 5, 3, 2, 6], "null": [4, 1, 9, 3, 5], "gap": [1, None, 3, 2, 5]}
+    frame |= {name: [2, 7, 1, 8, 2] for name in ("Temp [C]", "x]", " outer ", "it's")}
     _, contents = column(frame, tmp_path)
-    assert contents.complete == "n,'a,b','null'"
+    assert contents.complete == "n,'a,b','null','Temp [C]','x]',' outer ','it''s'"
+    used = tuple(name for name in contents.columns if name != "gap")
+    assert of_field("columns", contents.complete, tuple[str, ...]) == [used]
     with pytest.raises(InputError, match="is quoted, also for the shell: 'a,b'"):
         column(frame, tmp_path, columns=("a", "b"))
 

@@ -85,3 +85,11 @@ def test_blocks_of_a_dask_array_are_predicted_on_the_workers(model: Any, client:
     blocks = dask_array.from_array(X, chunks=(90, -1))
     labels = blocks.map_blocks(model.predict, dtype=np.int64, drop_axis=1)
     assert_array_equal(labels.compute(), model.predict(X))
+
+
+@pytest.mark.parametrize("points", [2, 3, 4])
+@pytest.mark.parametrize("kind", [SLK, LaplacianKModes])
+def test_clusters_smaller_than_neighbourhoods_are_found(kind: Any, points: int) -> None:
+    X, truth = make_blobs([points] * 12, 5, center_box=(-90, 90), random_state=0)
+    labels = kind(12, n_init=4, random_state=0).fit(X).labels_
+    assert len(set(zip(labels, truth, strict=True))) == len(set(labels)) == 12

@@ -180,6 +180,17 @@ def test_broken_pictures_are_skipped_on_request_only(classify, here):
     assert "no picture of class 'red' can be read" in seen.err
 
 
+@pytest.mark.parametrize("name", ["a.CR2", "a.svg", "a.jpg_large"])
+def test_pictures_left_out_are_named(classify, here, name):
+    (here / "query" / "red" / name).write_bytes(b"\xff\xd8\xff\xe0")
+    (here / "query" / "@eaDir").mkdir()
+    (here / "query" / "@eaDir" / "thumb.jpg").write_bytes(b"no picture")
+    code, seen = classify(*GIVEN, "--output", "found.csv", "--quiet")
+    assert code == 0, seen.err
+    assert len(rows_of(here / "found.csv")) == 8
+    assert f"left out: 1 {os.path.splitext(name)[1].lower()}; save" in seen.err
+
+
 def test_what_may_be_wrong_is_said(classify, here):
     (here / "query" / "red" / "copy.png").write_bytes((here / "support" / "red" / "0, support.png").read_bytes())
     code, seen = classify(*GIVEN, "--strategy", "tim_adm", "--output", "found.csv", "--quiet")

@@ -99,7 +99,10 @@ def test_labels_as_spreadsheets_save_them(here, capsys, text):
     assert {row["predicted"] for row in rows} == {"a", "b"}
 
 
-@pytest.mark.parametrize(("id", "stored"), [("e\u0301/\u00e0.png", "\u00e9/a\u0300.png"), ("sub\\4.png", "sub/4.png")])
+@pytest.mark.parametrize(
+    ("id", "stored"),
+    [("e\u0301/\u00e0.png", "\u00e9/a\u0300.png"), ("sub\\4.png", "sub/4.png"), ("SUB/4.PNG", "sub/4.png")],
+)
 def test_ids_as_other_systems_write_them(here, id, stored):
     names = [f"{row}.png" for row in range(4)] + ["4.png", stored]
     pile = Pile("p", tuple(names), tuple(names), np.zeros((6, 1), np.float32), is_folder=True, pictures=[None] * 6)
@@ -140,6 +143,8 @@ def test_units_of_columns_do_not_matter(here, capsys, suffix):
         ('id,label\n"0,a\n1,b\n2,a\n', "has a line break; close its quote"),
         ("id,label\n0,a\n1,nan\n", "line 3: the label 'nan' may mean none; clear the cell, or name the class"),
         ("id,label\n0,a\n1,None\n", "line 3: the label 'None' may mean none"),
+        ("id,label\n0,a\n1,-1\n", "line 3: the label '-1' may mean none"),
+        ("label,id\na,0\nb\n", "line 3: '' is not in the pile"),
         ("id,label\n1 000,a\n", "line 2: '1 000' is not in the pile"),
         ("id,label\n0,a\x07\n", "line 2: the name of a class must have 1 to 200 printable"),
     ],
