@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clustering.files.features import as_rows
+from clustering.feature_files import as_rows
 from clustering.foundation.errors import InputError
 from fsl.features.prompts import distinct
 

@@ -29,7 +29,7 @@ from clustering.estimator_input import (
     of_objects,
     valid_rows,
 )
-from clustering.files.features import as_rows, read_labels
+from clustering.feature_files import as_rows, read_labels
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.cores import one_core
 from clustering.foundation.devices import resolve_device

@@ -14,7 +14,7 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_
 from torch import Tensor
 
 from clustering.estimator_input import as_array, of_one_type, valid_rows
-from clustering.files.features import as_rows
+from clustering.feature_files import as_rows
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.graphs.knn import nearest_among

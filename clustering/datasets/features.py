@@ -28,7 +28,7 @@ class Features(Validated):
         path: the file: .safetensors, .npy, .npz, .pt or .parquet. Its content is part of a run's identity, its location
             is not.
         column: array or column of the features in a file of another program, see
-            `clustering.files.features.read_features`. Its labels are the array `labels` or `label`, if there is one.
+            `clustering.feature_files.read_features`. Its labels are the array `labels` or `label`, if there is one.
     """
 
     name: ClassVar[str] = "features"
@@ -68,7 +68,7 @@ class Features(Validated):
 
     def _of_arrays(self, path: Path) -> Dataset:
         from clustering.estimator_input import float_kinds
-        from clustering.files.features import LABELS, decoded, label_name, naming, pick_features, read_labels
+        from clustering.feature_files import LABELS, decoded, label_name, naming, pick_features, read_labels
 
         arrays = open_arrays(path)
         with naming(path):

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from clustering.estimator_input import check_not_vanishing
-from clustering.files.features import (
+from clustering.feature_files import (
     LABELS,
     as_vector,
     label_name,

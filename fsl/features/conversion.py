@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clustering.files.features import decoded
+from clustering.feature_files import decoded
 from clustering.foundation.errors import InputError, unknown
 
 Array = NDArray[Any]

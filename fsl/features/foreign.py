@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.files.arrays import NamedArrays, of_mapping, open_arrays
-from clustering.files.features import (
+from clustering.feature_files import (
     FEATURES,
     LABELS,
     decoded,
@@ -20,6 +19,7 @@ from clustering.files.features import (
     read_features,
     read_labels,
 )
+from clustering.files.arrays import NamedArrays, of_mapping, open_arrays
 from clustering.files.regular import fingerprint_of_files
 from clustering.files.tensors import read_header
 from clustering.foundation.errors import InputError
@@ -70,7 +70,7 @@ def import_features(
         classes: file of the class names, see `read_class_names`.
         logit_scale: factor of the cosines between images and class names; None: that of `path`, or else 100.
         column, label_column, text_column: names of the arrays or columns of features, labels and text; None: those of
-            these names, or the only ones, see `clustering.files.features`. For columns of numbers `column` may be a
+            these names, or the only ones, see `clustering.feature_files`. For columns of numbers `column` may be a
             pattern, such as "emb_*".
         prompt: number of a prompt of `text_by_prompt`, from 0, which replaces `text`; None: `text`.
 

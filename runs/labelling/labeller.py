@@ -247,7 +247,7 @@ def labeller_of(config: PileConfig, pile: Pile, store: Store, progress: "Progres
 
 
 def _text_of_file(config: PileConfig, pile: Pile) -> TextOf:
-    from clustering.files.features import read_features
+    from clustering.feature_files import read_features
 
     given = read_features(Path(config.text_features or "").expanduser(), config.text_column, option="text_column")
     names, dimension = config.class_names(), pile.features.shape[1]

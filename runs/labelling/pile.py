@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.table import EXACT
-from clustering.files.features import read_features
+from clustering.feature_files import read_features
 from clustering.files.pictures import PICTURES
 from clustering.files.regular import fingerprint_of_files
 from clustering.files.tables import TableFile, read_table

@@ -75,7 +75,7 @@ def _of_pictures(folder: Path, given: Mapping[str, Any], console: Console) -> "F
         )
     import torch
 
-    from clustering.files.features import read_class_names
+    from clustering.feature_files import read_class_names
     from clustering.files.words import read_words
     from clustering.foundation.fingerprint import fingerprint
     from fsl.episodes import LOGIT_SCALE

@@ -56,7 +56,7 @@ class OwnConfig(RunConfig):
         if len(names) == 1:
             path = Path(names[0]).expanduser()
             if len(names[0]) <= LONGEST_NAME and path.is_file():
-                from clustering.files.features import read_class_names  # imports torch
+                from clustering.feature_files import read_class_names  # imports torch
 
                 try:
                     names = read_class_names(path)

@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 from pyarrow import parquet
 from safetensors.torch import save_file
 
-from clustering.files.features import read_class_names, read_features, read_labels
+from clustering.feature_files import read_class_names, read_features, read_labels
 from clustering.foundation.errors import InputError
 from fsl.features.bank import FeatureBank
 from fsl.features.foreign import import_features
