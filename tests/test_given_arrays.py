@@ -128,6 +128,9 @@ def test_base_means_are_taken_by_name():
     frame = pd.DataFrame(X, columns=list("abcd"))
     fits = [FewShotClassifier(base_mean=mean).fit(frame, Y) for mean in (frame.mean(), frame.mean()[::-1])]
     np.testing.assert_array_equal(fits[0].base_mean_, fits[1].base_mean_)
+    twice = pd.concat([frame.mean(), frame.mean()])
+    with pytest.raises(InputError, match="base_mean"):
+        FewShotClassifier(base_mean=twice).fit(frame, Y)
 
 
 def test_labels_in_a_list_of_tensors_or_in_categories():
@@ -151,6 +154,7 @@ def test_generators_of_numpy_are_seeds():
         ("price\tarea\n980\t1\n1,020\t2\n5,000\t3\n", "'price' has values such as 1,020"),
         ("price,area\n980,1\n1.020,2\n5.000,3\n", "'price' has values such as 1.020"),
         ('price,area\n1,2\n"3,4\n5,6\n', "a quote in line 3 is not closed; remove"),
+        ('sep=,\nprice,area\n1,2\n"3,4\n5,6\n', "a quote in line 4 is not closed; remove"),
         ("price,area\n1,2\n3,4,5\n", "Expected 2 fields in line 3, saw 3; remove"),
         ("price;area\n980;50,1\n1.020;50,2\n5.000;50,3\n", "'price' has values such as 1.020"),
     ],
