@@ -33,6 +33,7 @@ FORMS = {
     "column of tensors": lambda: pd.Series(list(torch.tensor(X).requires_grad_())),
     "masked": lambda: np.ma.masked_array(X, mask=np.zeros(X.shape)),
     "structured": lambda: pd.DataFrame(X, columns=list("abcd")).to_records(index=False),
+    "structured and masked": lambda: np.ma.array(pd.DataFrame(X, columns=list("abcd")).to_records(index=False)),
     "Arrow lists": lambda: pa.chunked_array([X.tolist()]),
 }
 
@@ -115,7 +116,8 @@ def test_gaps_of_every_form_are_unknown_or_refused(form):
 
 def test_gaps_of_points_and_equal_names_are_refused():
     holes = np.ma.masked_array(X, mask=np.eye(60, 4))
-    for use in (lambda: KMeans(3).fit(holes), lambda: metrics.silhouette(holes, Y)):
+    named = np.genfromtxt(["a,b", *(f"{i},{i or ''}" for i in range(60))], delimiter=",", names=True, usemask=True)
+    for use in (lambda: KMeans(3).fit(holes), lambda: KMeans(3).fit(named), lambda: metrics.silhouette(holes, Y)):
         with pytest.raises(ValueError, match="NaN"):
             use()
     with pytest.raises(InputError, match="two columns are called 'a'"):
