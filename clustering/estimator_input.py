@@ -90,11 +90,13 @@ def as_array(values: Any) -> Any:
     """
     if isinstance(values, torch.Tensor):
         return array_of_tensor(values)
+    if isinstance(values, np.ndarray) and values.dtype.names:
+        values = pd.DataFrame({name: as_array(values[name]) for name in values.dtype.names})
     if isinstance(values, np.ma.MaskedArray):
         gaps = np.ma.getmaskarray(values)
         values = np.where(gaps, np.array(None), values.data) if gaps.any() else values.data
-    if isinstance(values, np.ndarray) and (values.dtype.names or values.dtype.kind == "T"):
-        values = pd.DataFrame(values) if values.dtype.names else values.astype(object)
+    if isinstance(values, np.ndarray) and values.dtype.kind == "T":
+        values = values.astype(object)
     if is_arrow(values):
         import pyarrow as pa
 

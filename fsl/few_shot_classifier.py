@@ -406,7 +406,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             means = self._class_means(torch.from_numpy(self.support_), self.support_labels_)
             return np.asarray(means.mean(axis=0))
         given, names = self.base_mean, getattr(self, "feature_names_in_", None)
-        if names is not None and isinstance(given, pd.Series) and set(given.index) == set(names):
+        if names is not None and isinstance(given, pd.Series) and sorted(map(str, given.index)) == sorted(names):
             given = given.reindex(names)  # of columns in another order
         check_no_dates(given, "base_mean")
         try:

@@ -33,6 +33,7 @@ FORMS = {
     "column of tensors": lambda: pd.Series(list(torch.tensor(X).requires_grad_())),
     "masked": lambda: np.ma.masked_array(X, mask=np.zeros(X.shape)),
     "structured": lambda: pd.DataFrame(X, columns=list("abcd")).to_records(index=False),
+    "structured and masked": lambda: np.ma.array(pd.DataFrame(X, columns=list("abcd")).to_records(index=False)),
     "Arrow lists": lambda: pa.chunked_array([X.tolist()]),
 }
 
@@ -115,7 +116,8 @@ def test_gaps_of_every_form_are_unknown_or_refused(form):
 
 def test_gaps_of_points_and_equal_names_are_refused():
     holes = np.ma.masked_array(X, mask=np.eye(60, 4))
-    for use in (lambda: KMeans(3).fit(holes), lambda: metrics.silhouette(holes, Y)):
+    named = np.genfromtxt(["a,b", *(f"{i},{i or ''}" for i in range(60))], delimiter=",", names=True, usemask=True)
+    for use in (lambda: KMeans(3).fit(holes), lambda: KMeans(3).fit(named), lambda: metrics.silhouette(holes, Y)):
         with pytest.raises(ValueError, match="NaN"):
             use()
     with pytest.raises(InputError, match="two columns are called 'a'"):
@@ -128,6 +130,9 @@ def test_base_means_are_taken_by_name():
     frame = pd.DataFrame(X, columns=list("abcd"))
     fits = [FewShotClassifier(base_mean=mean).fit(frame, Y) for mean in (frame.mean(), frame.mean()[::-1])]
     np.testing.assert_array_equal(fits[0].base_mean_, fits[1].base_mean_)
+    twice = pd.concat([frame.mean(), frame.mean()])
+    with pytest.raises(InputError, match="base_mean"):
+        FewShotClassifier(base_mean=twice).fit(frame, Y)
 
 
 def test_labels_in_a_list_of_tensors_or_in_categories():
@@ -151,6 +156,7 @@ def test_generators_of_numpy_are_seeds():
         ("price\tarea\n980\t1\n1,020\t2\n5,000\t3\n", "'price' has values such as 1,020"),
         ("price,area\n980,1\n1.020,2\n5.000,3\n", "'price' has values such as 1.020"),
         ('price,area\n1,2\n"3,4\n5,6\n', "a quote in line 3 is not closed; remove"),
+        ('sep=,\nprice,area\n1,2\n"3,4\n5,6\n', "a quote in line 4 is not closed; remove"),
         ("price,area\n1,2\n3,4,5\n", "Expected 2 fields in line 3, saw 3; remove"),
         ("price;area\n980;50,1\n1.020;50,2\n5.000;50,3\n", "'price' has values such as 1.020"),
     ],

@@ -67,24 +67,25 @@ class Features(Validated):
         return Dataset(values) if provenance.get("labels") == FOUND else bank
 
     def _of_arrays(self, path: Path) -> Dataset:
-        from clustering.estimator_input import float_kinds
-        from clustering.feature_files import LABELS, decoded, label_name, naming, pick_features, read_labels
+        from clustering.estimator_input import check_no_gap, float_kinds, of_one_type
+        from clustering.feature_files import LABELS, decoded, label_name, naming, pick_features
 
         arrays = open_arrays(path)
         with naming(path):
             values = pick_features(arrays, self.column)
+            kinds = float_kinds(values)
+            values = values if values.dtype in kinds else values.astype(kinds[0])
             label = label_name(arrays, LABELS, None, "label_column")
-        kinds = float_kinds(values)
-        values = values if values.dtype in kinds else values.astype(kinds[0])
-        if label is None:
-            return Dataset(values)
-        labels = read_labels(path, label)
-        if len(labels) != len(values):
-            raise InputError(f"{path}: {len(values):,} rows of features, but {len(labels):,} in {label!r}; mend it")
-        if "class_names" in arrays.kinds and labels.dtype.kind in "iu":
-            names = decoded(arrays.read(["class_names"])["class_names"])
-            if 0 <= labels.min() and labels.max() < len(names):
-                labels = names[labels]
+            if label is None:
+                return Dataset(values)
+            labels = decoded(of_one_type(arrays.read([label])[label], label))
+            if labels.shape != values.shape[:1]:
+                raise InputError(f"{len(values):,} rows of features, but {label!r} has shape {labels.shape}; mend it")
+            check_no_gap(labels, label)
+            if "class_names" in arrays.kinds and labels.dtype.kind in "iu" and not arrays.table:
+                names = decoded(arrays.read(["class_names"])["class_names"])
+                if 0 <= labels.min() and labels.max() < len(names):
+                    labels = names[labels]
         return Dataset(values, *numbered(labels))
 
     def _file(self) -> Path:

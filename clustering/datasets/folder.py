@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
-from clustering.files.pictures import PICTURES, Fit, open_picture, pictures_under, squared
+from clustering.files.pictures import PICTURES, Fit, open_picture, pictures_under, read_heif, squared
 from clustering.files.regular import open_regular, read_bytes, state_of
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError, InputWarning
@@ -55,11 +55,12 @@ class Folder(Validated):
         folder = self._folder()
         names = self._names(folder)
         try:
-            return _content(folder, tuple(names), tuple(state_of(folder / name) for name in names))
+            content = _content(folder, tuple(names), tuple(state_of(folder / name) for name in names))
         except OSError as error:
             raise InputError(
                 f"dataset folder: {error.filename} cannot be read ({error.strerror}); remove it"
             ) from error
+        return fingerprint(content, "heif") if self.broken == "skip" and read_heif() else content  # it reads more files
 
     def read(self) -> Dataset:
         folder = self._folder()
@@ -68,13 +69,15 @@ class Folder(Validated):
         points = np.empty((len(names), channels * self.size**2), dtype=np.float32)
         kept, broken = list[str](), list[str]()
         for name, found in on_each_core(lambda name: self._picture(folder / name), names):
-            if isinstance(found, InputError):
-                broken.append(str(found))
-            else:
+            if not isinstance(found, InputError):
                 points[len(kept)] = found
                 kept.append(name)
-        if broken and (self.broken == "raise" or len(kept) < 2):
-            raise InputError(broken[0] + ("; or skip such files: broken=skip" if self.broken == "raise" else ""))
+            elif self.broken == "raise":
+                raise InputError(f"{found}; or skip such files: broken=skip")
+            else:
+                broken.append(str(found))
+        if len(kept) < 2:
+            raise InputError(broken[0])
         for problem in broken:
             warnings.warn(f"skipped: {problem}", InputWarning, stacklevel=2)
         names, points = kept, points[: len(kept)]

@@ -95,10 +95,10 @@ class Cells:
         if not pd.api.types.is_string_dtype(self.column):
             return ""
         texts = [str(text) for text in self.texts.tolist()]
+        if self._points and not any(re.fullmatch(r"[-+]?[1-9]\d\d", text) for text in texts):
+            return ""  # but 980 beside 1.020 is doubtful, although points are known to begin decimals
         for mark in "." if self._points else ".,":
             marked = [text for text in texts if mark in text]
-            if self._points and not any(re.fullmatch(r"[-+]?[1-9]\d\d", text) for text in texts):
-                continue  # 980 beside 1.020 is doubtful, although points are known to begin decimals
             if marked and all(re.fullmatch(rf"[-+]?[1-9]\d{{0,2}}(\{mark}\d{{3}})+", text) for text in marked):
                 return str(marked[0])
         return ""

@@ -319,7 +319,7 @@ def _read_csv(path: Path, blank_lines: bool) -> TableFile:
         except pd.errors.ParserError as error:
             said = str(error).strip().rpartition("C error: ")[2]
             if quote := re.search(r"EOF inside string starting at row (\d+)", said):
-                said = f"a quote in line {above + int(quote[1]) + 1} is not closed"
+                said = f"a quote in line {int(quote[1]) + 1} is not closed"
             raise InputError(f"{path}: {said}; remove what is too much, or quote cells with separators") from error
     rows.columns = pd.Index(names)
     _check_quotes(path, rows, delimiter, above + 2)

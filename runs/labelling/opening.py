@@ -3,11 +3,9 @@
 import os
 import re
 import webbrowser
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
@@ -53,11 +51,10 @@ def label(config: LabelConfig, store: Store, console: "Console", *, browse: bool
             )
         pile = read_pile(config, store, console)
         labeller = labeller_of(config, pile, store, console)
-        names = list(config.class_names())
-        labels = labels_so_far(config, pile, names, console)
+        names = config.class_names()
         session = Session(pile, labeller, folder, classes=names, batch_size=config.batch, say=console.note)
         try:
-            _begin_with(session, labels, names, config.labels, console)
+            _begin_with(session, config, console)
             opened, page = listen(folder, config.host, config.port)
             console.error(f"{len(pile):,} {pile.noun}s, {session.number:,} answers so far: {folder}")
             console.error("press Ctrl-C to end the session; its page is")
@@ -74,13 +71,14 @@ def label(config: LabelConfig, store: Store, console: "Console", *, browse: bool
             session.close()
 
 
-def _begin_with(
-    session: Session, labels: NDArray[np.int64], names: Sequence[str], file: str | None, console: "Console"
-) -> None:
-    """Give labels (N,), places among the names or -1, as the first answers; a session that has answers is kept."""
-    known = np.flatnonzero(labels != OPEN)
-    if session.number and file is not None:
-        console.note(f"labels={file} is not read: this session has answers; session=NAME begins another")
-    elif len(known):
-        given = [(session.pile.ids[row], names[labels[row]]) for row in known]
-        session.answer(file or "", [Given(id=item, version=0, action="label", label=name) for item, name in given])
+def _begin_with(session: Session, config: LabelConfig, console: "Console") -> None:
+    """Give the labels of the config's file as the first answers; a session that has answers is kept."""
+    if config.labels and session.number:
+        console.note(f"labels={config.labels} is not read: this session has answers; session=NAME begins another")
+    elif config.labels:
+        names = list(session.classes)
+        labels = labels_so_far(config, session.pile, names, console)
+        for name in names:
+            session.add_class(name)
+        known = [(session.pile.ids[row], names[labels[row]]) for row in np.flatnonzero(labels != OPEN)]
+        session.answer(config.labels, [Given(id=item, version=0, action="label", label=name) for item, name in known])

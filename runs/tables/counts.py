@@ -90,11 +90,8 @@ def all_counts(tracker: "Tracker") -> tuple[list[dict[str, Any]], list[dict[str,
 
 
 def _by_kind(tables: Iterable[Table], kinds: Kinds) -> Mapping[str, Sequence[Cell]]:
-    found: dict[str, list[Cell]] = {kind: [] for kind in ("results", *OTHERS)}
-    for table in tables:
-        for cell in (cell for cell in table.cells if cell.printed):
-            found[kinds[table.name, *cell.place]].append(cell)
-    return found
+    printed = [(kinds[table.name, *cell.place], cell) for table in tables for cell in table.cells if cell.printed]
+    return {kind: [cell for its, cell in printed if its == kind] for kind in ("results", *OTHERS)}
 
 
 def _is_run(cell: Cell) -> bool:

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from PIL import Image
@@ -14,7 +15,7 @@ from clustering.datasets import DATASETS
 from clustering.datasets.dataset import Dataset, check
 from clustering.datasets.features import Features
 from clustering.datasets.folder import Folder
-from clustering.foundation.errors import InputError
+from clustering.foundation.errors import InputError, InputWarning
 from fairness.datasets import DATASETS as FAIR
 
 REAL = Path(os.environ.get("TRANSDUCE_DATA", "")) / "clustering"
@@ -277,6 +278,38 @@ def test_a_broken_picture_is_named(folder: Path, content: bytes) -> None:
     (folder / "red" / "0.png").write_bytes(content)
     with pytest.raises(InputError, match=r"red/0\.png"):
         Folder(str(folder), size=8).read()
+
+
+def test_pictures_that_another_installation_reads_have_another_identity(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "red" / "0.heic").write_bytes(b"of a smartphone")
+    skipping, found = Folder(str(folder), size=8, broken="skip"), list[str]()
+    for heif in (False, True):
+        monkeypatch.setattr("clustering.datasets.folder.read_heif", lambda heif=heif: heif)
+        found.append(skipping.source())
+    assert found[0] != found[1]
+    with pytest.warns(InputWarning, match=r"0\.heic"):
+        assert len(skipping.read().values) == 6
+
+
+def test_labels_of_other_programs(tmp_path: Path) -> None:
+    X, y = np.random.default_rng(0).normal(size=(6, 2)), np.arange(6) // 2
+
+    def labels_of(file: str) -> list[str]:
+        found = check("features", Features(str(tmp_path / file)).read())
+        assert found.labels is not None
+        return [found.class_names[label] for label in found.labels]
+
+    np.savez(tmp_path / "bytes.npz", features=X, labels=np.array([b"x", b"y", b"z"])[y])
+    assert labels_of("bytes.npz") == list("xxyyzz")
+    rows = {"emb": list(X), "label": y, "class_names": list("xxyyzz")}  # a name in each row
+    pd.DataFrame(rows).to_parquet(tmp_path / "names.parquet")
+    assert labels_of("names.parquet") == list("001122")
+    for labels, words in ((np.where(y, y, np.nan), "nan in row 0 is no label"), (y[:, None], r"shape \(6, 1\)")):
+        np.savez(tmp_path / "wrong.npz", features=X, labels=labels)
+        with pytest.raises(InputError, match=rf"wrong\.npz: .*{words}"):
+            labels_of("wrong.npz")
 
 
 def test_a_bank_is_points_with_the_classes_that_are_in_it(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from clustering.evaluation.known_labels import (
     labels_of_some,
     read_labels,
 )
+from clustering.evaluation.near_copies import near_copies
 from clustering.evaluation.profiles import principal_plane, profiles, relabelled_like
 from clustering.evaluation.protocol import Selection, chooses, schedule
 from clustering.foundation.errors import InputError
@@ -345,3 +346,22 @@ def test_they_are_true_and_each_pair_comes_once(labels: list[int], seed: int, sh
 def test_more_than_there_are() -> None:
     with pytest.raises(InputError, match=r"links=4: .*3 pairs"):
         drawn_links(np.zeros(3), 4, 0)
+
+
+def pictures(values: np.ndarray) -> Dataset:
+    rows = values.reshape(len(values), -1).astype(np.float32)
+    return Dataset(rows, picture=values.shape[-2:], channels=values.shape[1])
+
+
+def test_pictures_of_one_colour_are_copies_if_it_is_the_same() -> None:
+    colours = np.array([[1, 0, 0], [0, 0, 1], [1, 0, 0.002], [1, 1, 1], [0, 0, 0]])
+    found = near_copies(pictures(colours[:, :, None, None] * np.ones((8, 8))))
+    assert found.tolist() == [0, 1, 0, 3, 4]
+    assert near_copies(pictures(np.ones((3, 1, 8, 8)))).tolist() == [0, 0, 0]
+
+
+def test_copies_of_one_scene_are_not_compared_pair_by_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clustering.evaluation.near_copies.NEAREST", 5)
+    scene, others = np.random.default_rng(0).random((2, 100, 1, 16, 16))
+    found = near_copies(pictures(np.concatenate([others[:3], others[:1] + scene / 30])))
+    assert found.tolist() == [0, 1, 2] + 100 * [0]

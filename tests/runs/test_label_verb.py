@@ -227,10 +227,11 @@ def test_labels_that_exist_are_the_first_answers(here, capsys, monkeypatch):
     found = pd.read_csv(file).dropna(subset="label")
     assert found["label"].tolist() == ["ab"[int(row) % 2] for row in found["id"]]
     assert len(found) == 6
-    (here / "labels.csv").write_text("id,label\n30,a\n")
+    (here / "labels.csv").write_text("id,label\n30,new\n")
     said = ends(capsys, *words, "labels.csv").err
     assert "labels=labels.csv is not read: this session has answers" in said
     assert "6 answers so far" in said
+    assert "p(new)" not in pd.read_csv(file).columns
 
 
 class Page:
