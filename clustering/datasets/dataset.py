@@ -54,7 +54,7 @@ def check(name: str, dataset: Dataset) -> Dataset:
     sums = np.asarray(dataset.values.sum(axis=1, dtype=np.float64)).ravel()
     if not np.isfinite(sums).all():
         row = int(np.flatnonzero(~np.isfinite(sums))[0])
-        raise InputError(f"dataset {name}: row {row} has a value that is NaN or infinite; remove such rows")
+        raise InputError(f"dataset {name}: row {row + 1} has a value that is NaN or infinite; remove such rows")
     if dataset.labels is None:
         return dataset
     labels = dataset.labels

@@ -263,7 +263,7 @@ def _places(file: TableFile, data: Dataset) -> tuple[list[int], list[str]]:
             wrong = (
                 unknown("file", text, data.names)
                 if rows is None
-                else f"row {text!r} is not one of {first}..{first + count - 1}"
+                else f"row {text!r} is not one of {first}..{first + count - 1}; row counts from 1, id from 0"
             )
             raise InputError(f"{file.path}: {file.place(line)}: {wrong}")
         places.append(max(place, 0))

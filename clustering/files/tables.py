@@ -1,5 +1,6 @@
 """A user's table in a CSV or Parquet file: read without interpretation, and written again with added columns."""
 
+import codecs
 import csv
 import io
 import itertools
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from clustering.files.atomic import replacing
 from clustering.files.cells import Cells
-from clustering.files.regular import state_of, text_of
+from clustering.files.regular import head_of, state_of, text_of
 from clustering.foundation.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -231,12 +232,20 @@ class TableFile:
             is_text = not self._is_parquet and values.dtype.kind in "OU"
             columns[name] = column.map(as_text, na_action="ignore") if is_text else column
         frame = pd.concat([self.rows, pd.DataFrame(columns)], axis=1)
+        encoding = "utf-8-sig" if head_of(self.path).startswith(codecs.BOM_UTF8) else "utf-8"  # as Excel needs it
         with replacing(path) as partial:
             if self._is_parquet:
                 frame.to_parquet(partial)
             else:
                 # pandas' own chunks are few rows, and slow, if there are many columns
-                frame.to_csv(partial, sep=self.delimiter, index=False, lineterminator=self.line_end, chunksize=10_000)
+                frame.to_csv(
+                    partial,
+                    sep=self.delimiter,
+                    index=False,
+                    lineterminator=self.line_end,
+                    encoding=encoding,
+                    chunksize=10_000,
+                )
         return path
 
     @property

@@ -159,7 +159,7 @@ class ImageEncoder:
                     squares.append(torch.as_tensor(self._square(_read(pictures[index], index, size))))
                 except InputError as error:
                     if broken == "raise":
-                        raise
+                        raise InputError(f"{error}; or skip such files: broken=skip") from error
                     problems[index] = str(error)
             return torch.stack(squares) if squares else torch.empty(0)
 

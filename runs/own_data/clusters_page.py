@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 DOTS = 1_500  # maximum number of rows in the plot
 COMPARED = 20  # maximum number of columns in the table of averages
 SHOWN = 8  # maximum number of columns shown for a row
-PICTURED = 12  # pictures of a cluster
+PICTURED = 12  # maximum number of pictures of a cluster
+COPIED = 60  # maximum number of near copies shown
+NEARLY_ALL = 0.9  # share of the points in one cluster from which a page warns
 COPIES = "Each counts as a picture of its own; the column copy_of of the CSV file names the first of them."
 LIMITS_OF_METHODS = "A method returns the requested number of clusters even if there are none."
 LIMITS = (
@@ -126,7 +128,7 @@ def write_picture_clusters(result: Clustered, store: Store, command: str) -> Wri
     columns = names, clusters.astype(str), confidence, np.where(again, names[first], "")
     frame = pd.DataFrame(dict(zip(OF_PICTURES, columns, strict=True)), dtype=object).astype({OF_PICTURES[2]: float})
     typical = {one.cluster: one.typical for one in profiles(data.values, labels, typical=PICTURED)}
-    copied = [int(row) for one in np.unique(first[again]) for row in np.flatnonzero(first == one)][:PICTURED]
+    copied = [int(row) for one in np.unique(first[again]) for row in np.flatnonzero(first == one)][:COPIED]
     urls = thumbnail_urls([str(top / names[row]) for rows in [*typical.values(), copied] for row in rows])
 
     def shown(rows: Iterable[int]) -> list[Shown]:
@@ -147,6 +149,7 @@ def write_picture_clusters(result: Clustered, store: Store, command: str) -> Wri
         title=f"Pictures in {top.resolve().name}, by cluster",
         introduction=[f"{len(labels):,} pictures, of each cluster those nearest to its average. {LIMITS_OF_METHODS}"],
         sections=sections,
+        warnings=doubts(labels, result.n_clusters, "cluster", "picture"),
         facts={"clustered": config.encoder or "pixels", **_facts(result), **run_facts(result)},
     )
     place = output_path(
@@ -168,6 +171,7 @@ def write_feature_clusters(result: Clustered, store: Store, command: str) -> Wri
         title=f"Clusters of {path.name}",
         introduction=[f"The {len(rows):,} rows were divided into {len(sizes):,} clusters. {LIMITS_OF_METHODS}"],
         sections=[Section("The clusters", tables=[of_frame(sizes)])],
+        warnings=doubts(labels, result.n_clusters, "cluster", "row"),
         facts={**_facts(result), **run_facts(result)},
     )
     parts = path.stem, short(config.method), result.n_clusters, result.key[:6]
@@ -190,10 +194,7 @@ def _facts(result: Clustered) -> dict[str, str]:
 def clusters_page(found: Found) -> Page:
     """The page, without what concerns the run."""
     groups, count = found.groups, len(found.labels)
-    alone, lost = int((found.labels < 0).sum()), found.requested - len(groups)
-    warnings = [f"{alone:,} rows are in no group (cluster -1): no other row is near enough."] if alone else []
-    if lost > 0 and not alone:
-        warnings.append(f"{found.requested} groups were requested, but {lost} of them have no rows.")
+    warnings = doubts(found.labels, found.requested, "group", "row")
     stable = "The method was run once, so this page cannot show how much depends on the random start."
     if found.others:
         stable = (
@@ -217,6 +218,27 @@ def clusters_page(found: Found) -> Page:
     given = f" The method was given the groups of {found.given:,} rows." if found.given else ""
     intro = f"The {count:,} rows were divided into {len(groups)} groups of similar rows.{given}"
     return Page("Groups in ", [intro], sections, warnings)
+
+
+def doubts(labels: NDArray[np.integer], requested: int, cluster: str, point: str) -> list[str]:
+    """Warnings about clusters: points without one, fewer than requested, or nearly all points in one.
+
+    Args:
+        labels: (N,) cluster of each point, -1 for those without one.
+        requested: requested number of clusters.
+        cluster, point: what clusters and points are called.
+    """
+    _, sizes = np.unique(labels[labels >= 0], return_counts=True)
+    alone, lost, share = int((labels < 0).sum()), requested - len(sizes), sizes.max(initial=0) / len(labels)
+    found = [f"{alone:,} {point}s are in no {cluster} (cluster -1): no other {point} is near enough."] * (alone > 0)
+    if lost > 0 and not alone:
+        found.append(f"{requested} {cluster}s were requested, but {lost} of them have no {point}s.")
+    if share > NEARLY_ALL and requested > 1:
+        found.append(
+            f"One {cluster} has {percent(share)} of the {point}s. Where {cluster}s overlap, a neighbour graph does not "
+            "divide them: compare with method=kmeans, or with weight=0.25."
+        )
+    return found
 
 
 def columns_section(contents: Contents) -> Section:

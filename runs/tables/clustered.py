@@ -29,7 +29,7 @@ def rows(results: "Sequence[Clustered]", varying: Callable[..., dict[str, str]])
 def _objectives(metrics: dict[str, float]) -> dict[str, str]:
     """Return the columns of points without true classes."""
     return {
-        "objective\nlowest": _spread(metrics["objective"], math.nan, ".6g"),
+        "objective\nof the chosen start": _spread(metrics["objective"], math.nan, ".6g"),
         "\nmean": _spread(metrics["objective_mean"], metrics["objective_std"], ".6g"),
         "clusters\nfound": f"{metrics['clusters_found']:.0f}",
     }

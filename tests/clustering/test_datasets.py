@@ -216,8 +216,8 @@ def test_a_damaged_file_is_named(name, file, tmp_path):
     ("found", "words"),
     [
         (Dataset(np.zeros(3)), "shape"),
-        (Dataset(np.array([[0.0], [np.nan]])), "row 1"),
-        (Dataset(csr_matrix(np.array([[0.0], [np.inf]]))), "row 1"),
+        (Dataset(np.array([[0.0], [np.nan]])), "row 2"),
+        (Dataset(csr_matrix(np.array([[0.0], [np.inf]]))), "row 2"),
         (Dataset(np.zeros((2, 1)), np.zeros(3, dtype=np.int64), ("a",)), "labels"),
         (Dataset(np.zeros((2, 1)), np.array([0, 2]), ("a", "b")), "each with"),
         (Dataset(np.zeros((2, 1)), np.array([0, 0]), ("a", "b")), "each with"),

@@ -221,6 +221,26 @@ def test_labels_of_rows_go_with_the_rows_that_are_left(call, people_mixed, tmp_p
     assert set(found[[0, 1]]) <= {"'=low", "high"}
 
 
+def test_groups_that_overlap_are_doubted_and_a_mark_of_excel_stays(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    rows = pd.DataFrame(random.normal(size=(300, 9)) + 0.8 * random.integers(0, 2, (300, 1)), columns=list("abcdefghi"))
+    rows.assign(town="Málaga").to_csv("rows.csv", index=False, encoding="utf-8-sig")
+    typed = [
+        "dataset=table",
+        "path=rows.csv",
+        "starts=1",
+        "selection=null",
+        "n_clusters=2",
+        "columns=[a,b,c,d,e,f,g,h,i]",
+    ]
+    fact, found, page = clusters(capsys, typed)
+    assert max(found.count("0"), found.count("1")) > 270
+    assert "compare with method=kmeans, or with weight=0.25" in page
+    assert Path(fact["rows"]).read_bytes().startswith(b"\xef\xbb\xbf")
+    assert "compare with" not in clusters(capsys, [*typed, "method=kmeans"])[2]
+
+
 @pytest.mark.parametrize("ending", ["npy", "npz", "pt", "parquet"])
 def test_features_of_other_programs(tmp_path, monkeypatch, capsys, ending):
     monkeypatch.chdir(tmp_path)
