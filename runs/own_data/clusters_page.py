@@ -127,7 +127,10 @@ def write_picture_clusters(result: Clustered, store: Store, command: str) -> Wri
     again = first != np.arange(len(names))
     columns = names, clusters.astype(str), confidence, np.where(again, names[first], "")
     frame = pd.DataFrame(dict(zip(OF_PICTURES, columns, strict=True)), dtype=object).astype({OF_PICTURES[2]: float})
-    typical = {one.cluster: one.typical for one in profiles(data.values, labels, typical=PICTURED)}
+    typical = {  # without near copies, which would show one picture several times
+        one.cluster: [row for row in one.typical if not again[row]][:PICTURED] or one.typical[:PICTURED]
+        for one in profiles(data.values, labels, typical=4 * PICTURED)
+    }
     copied = [int(row) for one in np.unique(first[again]) for row in np.flatnonzero(first == one)][:COPIED]
     urls = thumbnail_urls([str(top / names[row]) for rows in [*typical.values(), copied] for row in rows])
 
