@@ -30,6 +30,7 @@ from runs.track import Tracker
 LEFT_OUT = {"vlm/regimes", "as_published"}  # large, or of cells that other tables have; compared with no print
 UNSHOWN = ("seed", "device", "devices", "results", "output", "features_root", "root", "checkpoint")
 ROUNDED = 9  # characters of a printed number, without an interval, beyond which it is unrounded
+FINGERPRINT = re.compile(r"[0-9a-f]{16}$")  # the tag `features` of a training is a path
 MARKS = re.compile(r"Intel\(R\) |\(R\)|\(TM\)|,| Processor| CPU")
 Runs = Mapping[str, RunRow]
 
@@ -92,7 +93,7 @@ def result_lines(table: Table, runs: Runs) -> Iterable[dict[str, str]]:
             origin = (
                 shipped_key(cell.config) if cell.config and shown else "",
                 " ".join(sorted(settings[cell.place] - common)),
-                (tags.get("features") or tags.get("data", ""))[:6],
+                next((tags[name][:6] for name in ("features", "data") if FINGERPRINT.match(tags.get(name, ""))), ""),
                 tags.get("code", "")[:7],
                 MARKS.sub("", tags.get("machine", "")),
             )
