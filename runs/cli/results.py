@@ -16,7 +16,7 @@ from runs.config.configs import SCHEMAS, parse
 from runs.config.groups import names
 
 LimitMinutes = Annotated[float | None, typer.Option(help="Start no job after this number of minutes.")]
-LISTS = ("claims", "reasons", "others_run")  # counts that are shown as JSON only
+LISTS = ("claims", "reasons")  # counts that are shown as JSON only
 SAID = {True: "yes", False: "no", None: "?"}
 
 

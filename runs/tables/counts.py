@@ -46,8 +46,8 @@ def counts_of(name: str, tables: Iterable[Table], kinds: Kinds) -> dict[str, Any
 
     Returns:
         By name: distinct `results` of methods; of these, those with `shipped` runs and with runs of your `own`, and
-        those of each verdict; printed cells of each other kind; how many of these have a run (`others_run`); the
-        `claims` of each status; and the `reasons` of the results that were not run or cannot be run.
+        those of each verdict; printed cells of each other kind; the `claims` of each status; and the `reasons` of the
+        results that were not run or cannot be run.
     """
     tables = list(tables)
     cells = _by_kind(tables, kinds)
@@ -62,7 +62,6 @@ def counts_of(name: str, tables: Iterable[Table], kinds: Kinds) -> dict[str, Any
         "own": sum(bool(cell.results) for cell in results),
         **{status: statuses[status] for status in STATUSES if status != "not printed"},
         **{kind: len(cells[kind]) for kind in OTHERS},
-        "others_run": {kind: sum(map(_is_run, cells[kind])) for kind in OTHERS},
         "claims": {status: claims[status] for status in CLAIM_STATUSES},
         "reasons": [{"verdict": status, "reason": why, "cells": count} for (status, why), count in reasons.items()],
     }
