@@ -50,8 +50,8 @@ SHOWN = 8  # maximum number of columns shown for a row
 PICTURED = 12  # maximum number of pictures of a cluster
 COPIED = 60  # maximum number of near copies shown
 NEARLY_ALL = 0.9  # share of the points in one cluster from which a page warns
-COPIES = "Each counts as a picture of its own; the column copy_of of the CSV file names the first of them."
-LIMITS_OF_METHODS = "A method returns the requested number of clusters even if there are none."
+COPIES = f"Each counts as a picture of its own; copy_of in the CSV file names the first one. Shown: at most {COPIED}."
+LIMITS_OF_METHODS = "A method divides the points even if there are no clusters."
 LIMITS = (
     "A method returns the requested number of groups even if the table has none. All columns have the same weight. "
     "Check the groups on rows that were not in this table before you rely on them."
