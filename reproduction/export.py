@@ -23,7 +23,7 @@ from runs.report.papers import RESULTS as SHOWN
 from runs.report.papers import Reader
 from runs.stages.stage import set_values
 from runs.tables import shipped
-from runs.tables.shipped import CLAIMS, FIELDS, FIGURES, RESULTS, shipped_key
+from runs.tables.shipped import CLAIMS, FIELDS, FIGURES, RESULTS, made_by
 from runs.tables.table import Cell, Table
 from runs.track import Tracker
 
@@ -91,7 +91,7 @@ def result_lines(table: Table, runs: Runs) -> Iterable[dict[str, str]]:
             width, as_printed = _number(result.half_width, 4), _number(result.as_printed, 7)
             numbers = (str(result.seed), _number(result.value, digits), width, str(result.tasks or ""), as_printed)
             origin = (
-                shipped_key(cell.config) if cell.config and shown else "",
+                made_by(cell.config, shown),
                 " ".join(sorted(settings[cell.place] - common)),
                 next((tags[name][:6] for name in ("features", "data") if FINGERPRINT.match(tags.get(name, ""))), ""),
                 tags.get("code", "")[:7],

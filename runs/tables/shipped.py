@@ -84,7 +84,7 @@ class Shipped:
         """The table with the shipped results beside its own, and the findings on claims if all its results count."""
         known = self.results[self.results["table"] == table.name]
         wanted = [
-            (*cell.place, shipped_key(cell.config), features_here(cell.config))
+            (*cell.place, made_by(cell.config), features_here(cell.config))
             for cell in (table.cells if len(known) else ())
             if cell.config
         ]
@@ -116,9 +116,10 @@ class Shipped:
         return [Finding(claim, sources.get(claim, ""), *rest) for claim, *rest in rows]
 
 
-def shipped_key(config: Config) -> str:
-    """The content of the column `config`: the key of a cell, and the revisions of its classes above 1."""
-    return f"{cell_key(config)} {raised(revisions_of(config))}".strip()
+def made_by(config: Config | None, keyed: bool = True) -> str:
+    """The content of the column `config`: the key of a cell if its table shows shipped results of the same settings
+    only, and the revisions above 1 of the classes that compute it."""
+    return f"{cell_key(config) if keyed else ''} {raised(revisions_of(config))}".strip() if config else ""
 
 
 def _unit(metric: str) -> str:
