@@ -45,7 +45,7 @@ for network in "conv4 simpleshot_protonet_conv4_5shot" "conv4 rap_mini_protonet_
     evaluate experiment=all_strategies benchmark=mini root="$mini" backbone="$backbone" checkpoint="$file"
     audit benchmark=mini root="$mini" backbone="$backbone" checkpoint="$file"
 done
-evaluate experiment=mini_conv4_cpu root="$mini"
+evaluate experiment=mini_conv4_cpu root="$mini" trainer.precision=bf16-mixed    # slow on processors without bfloat16
 for table in thesis/4.4 slk_fewshot/II; do
     show $table@omniglot root="$data/omniglot"
 done
