@@ -18,11 +18,10 @@ from runs.config import groups, overrides
 from runs.config.base import RunConfig, group_names, group_of, hints_of, top_level
 from runs.config.groups import GROUPS, Choice
 from runs.config.schemas import SCHEMAS
-from runs.config.source import REQUIRED, is_mentioned
+from runs.config.source import REQUIRED
 from runs.config.tuning_protocol import default_grids, grid_of
 
 C = TypeVar("C", bound=RunConfig)
-FORMER = {"neighbours": "n_neighbors", "iterations": "max_iter"}  # fields of strategies before the second edition
 DEFAULTS = (
     "there is no list of defaults; write each option as a line, as `strategy: laplacianshot`, its fields below it as "
     "`strategy: {name: laplacianshot, weight: 0.5}`, and several options as `strategy: [simpleshot, laplacianshot]`"
@@ -226,9 +225,6 @@ def _config(schema: type[C], point: Mapping[str, Any]) -> C:
 def _unknown(schema: type[RunConfig], item: Setting, candidates: Sequence[Choice]) -> InputError:
     """Return the error about an unknown key, with the nearest key, the verb that has it, or the option that has it."""
     group, _, field = item.key.rpartition(".")
-    now = FORMER.get(field)
-    if now is not None and any(now in choice.options for choice in candidates):
-        return InputError(f"unknown key {str(item)!r}; it is called {now!r} now")
     if group in group_names(schema):
         chosen = [choice for choice in candidates if choice.key == group]
         fields = [name for choice in chosen for name in choice.options]
@@ -244,12 +240,4 @@ def _unknown(schema: type[RunConfig], item: Setting, candidates: Sequence[Choice
         verbs = [verb for verb in verbs if accepts(SCHEMAS[verb], item.experiment)] or verbs
     if verbs:
         return InputError(f"{item} is a key of `transduce {verbs[0]}`, not of this verb")
-    for verb, other in ({"": schema, **SCHEMAS} if is_mentioned(item.key) else {}).items():
-        for kind in (GROUPS[group_of(other, key)] for key in group_names(other)):
-            for name in kind.plugins.table if kind.plugins else ():
-                if item.key in groups.described(kind.name, name).hints:
-                    remedy = (
-                        f"`transduce {verb}` has it" if verb else f"omit it, or add {kind.key}={name}, which has it"
-                    )
-                    return InputError(f"unknown key {str(item)!r}; {remedy}")
     return unknown("key", str(item), known, "--help")

@@ -22,7 +22,6 @@ from clustering.foundation.progress import Progress, quiet
 from runs.cache import Entry, Store
 from runs.config.base import RunConfig, group_of, top_level
 from runs.config.groups import option
-from runs.config.overrides import write
 from runs.console.endings import explain
 from runs.record.address import RecordUnreachable
 from runs.track import DataUsed, TrackedRun, Tracker
@@ -273,10 +272,11 @@ class _Execution:
         if batch:
             runs = tracker.unfinished(batch[0].experiment, [stage.key for stage in batch], batch[0].parent_run)
         for stage in batch:
-            grids = stage.asked.strategy.grids if stage.asked else {}  # of which values were chosen
-            about: dict[str, Any] = {"tags": stage.tags}
-            about["flat"] = stage.config.flat() | {f"tuning.{name}": write(grid) for name, grid in grids.items()}
-            about |= {"params": set_values(stage.config), "config": (stage.asked or stage.config).to_yaml()}
+            tuned = stage.asked.strategy.grids if stage.asked else ()
+            flat, params = stage.config.flat(), set_values(stage.config)
+            params |= {f"strategy.{name}": flat[f"strategy.{name}"] for name in tuned}
+            about: dict[str, Any] = {"tags": stage.tags, "params": params}
+            about["config"] = (stage.asked or stage.config).to_yaml()
             if stage.key in runs:
                 self.work.progress.note(f"going on with the interrupted run of {stage.name}")
                 tracker.describe(runs[stage.key], **about)

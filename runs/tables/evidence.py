@@ -118,7 +118,7 @@ class Record:
         chosen: dict[int, SeedResult] = {}
         aside = defaultdict(list)
         for run, on_newest in runs:
-            seed = run.params.get("seed", "")
+            seed = run.tags.get("seed", "")
             if seeds and seed not in seeds:
                 continue
             value, as_printed = self._values(cell, run)
@@ -218,7 +218,7 @@ def _data_of(config: Config) -> Any:
 
 def _data(run: RunRow) -> str:
     """Fingerprints of the data of a run, and of its target if it has one; or of given features."""
-    if run.params.get("features", "None") != "None":
+    if "features" in run.params:
         return run.tags.get("features", "")
     return f"{run.tags.get('data', '')} {run.tags.get('target_data', '')}".strip()
 

@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from fsl.evaluation.scores import half_width
@@ -26,8 +24,7 @@ from runs.figures.intervals import intervals_figure
 from runs.figures.lines import differences, lines_figure, summary
 from runs.figures.quickstart import descent_figure
 from runs.figures.style import COLOURS, FORMATS, LINES, MARKERS, new_grid, save, series, styled
-from runs.record.query import NOTE, SOURCES, RunRow, source_runs, source_tags
-from runs.record.tracked_run import TAG_LENGTH
+from runs.record.query import NOTE, RunRow
 from runs.report.figures import read_figures
 from runs.stages.pipeline import Tuning, evaluation, tune
 from runs.stages.tuning import recorded_tuning
@@ -443,12 +440,3 @@ def test_a_shipped_drawing_is_shown_unless_the_user_has_one(
     assert figure.about
     assert figure.caption == "My < caption" if own else "fairness" in figure.caption
     assert own or figure.svg.startswith("<?xml")
-
-
-@given(st.integers(0, 1000))
-def test_tags_with_the_sources_of_a_figure(count: int) -> None:
-    run_ids = [f"{i:032x}" for i in range(count)]
-    tags = source_tags(run_ids)
-    assert source_runs(tags) == run_ids
-    assert SOURCES in tags
-    assert all(len(value) <= TAG_LENGTH for value in tags.values())

@@ -38,7 +38,7 @@ def test_transduce_ui_until_it_is_ended(server, store, child_environment, tmp_pa
     command = ["-m", "runs.cli", "ui", f"port={port}", f"results={store.root}"]
     with in_background(command, child_environment, log) as child:
         assert wait_for(child, port) == 200
-        shown = f"MLflow UI: http://127.0.0.1:{port} (press Ctrl-C to stop)"
+        shown = f"MLflow UI: http://127.0.0.1:{port} (press Ctrl-C to stop), on {store.database}"
         until(lambda: shown in log.read_text())
         with pytest.raises(InputError, match=f"port {port}: "):
             serve(store, port=port)

@@ -10,7 +10,7 @@ import pytest
 
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.record.query import RunRow, config_tags, read_runs
+from runs.record.query import RunRow, read_runs
 from runs.stages.given_features import given_bank
 from runs.stages.pipeline import evaluation
 from runs.tables.evidence import Record
@@ -65,10 +65,8 @@ def test_a_run_whose_tasks_are_of_its_seed_belongs_to_both_series(tracker):
         configs = parse(EvaluateConfig, ["strategy=simpleshot", *keys])
         rows = []
         for i, config in enumerate(configs):
-            params, tags = {"seed": str(config.seed)}, {"data": "x", "cell": cell_keys(config)}
-            rows.append(
-                RunRow(f"run{i}", "", "evaluate/glyphs", 0, None, "FINISHED", params, {"accuracy": 0.5}, tags, "")
-            )
+            tags = {"seed": str(config.seed), "data": "x", "cell": cell_keys(config)}
+            rows.append(RunRow(f"run{i}", "", "evaluate/glyphs", 0, None, "FINISHED", {}, {"accuracy": 0.5}, tags, ""))
         return rows
 
     def filling(runs, *keys):
@@ -120,15 +118,11 @@ def test_all_cells_of_a_benchmark_stand_on_the_same_images(recorded, tracker, gr
 @pytest.mark.parametrize("ours", [True, False])
 def test_runs_that_others_wrote_are_no_danger(recorded, tracker, grid, strange, numbers, whole, ours):
     run = tracker.client.get_run(recorded["simpleshot", "1-shot"].run_id)
-    (row,) = [row for row in read_runs(tracker, "evaluate/") if row.run_id == run.info.run_id]
-    config = {name: value for name, value in {**row.params, **strange}.items() if value is not None}
-    tags = {name: value for name, value in run.data.tags.items() if not name.startswith("config")}
-    tags |= config_tags(config)
+    tags = {name: value for name, value in {**run.data.tags, **strange}.items() if value is not None}
     tags = {name: value for name, value in tags.items() if ours or name != "data"}
     other = tracker.client.create_run(run.info.experiment_id, tags=tags).info.run_id
-    for name, value in {**run.data.params, **strange}.items():
-        if value is not None:
-            tracker.client.log_param(other, name, value)
+    for name, value in run.data.params.items():
+        tracker.client.log_param(other, name, value)
     for name, value in {**run.data.metrics, **numbers}.items():
         tracker.client.log_metric(other, name, value)
     tracker.client.set_terminated(other)
