@@ -20,8 +20,9 @@ from clustering.foundation.progress import Progress, quiet
 from runs.cache import Store
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig
 from runs.console.endings import explain
-from runs.plan import Plan, PlannedStage, Planner
+from runs.plan import Plan, PlannedStage, Planner, points_stage
 from runs.record.address import RecordUnreachable
+from runs.storage.locks import Say
 from runs.track import Tracker
 
 GRACE = 10.0  # seconds for an interrupted job to mark its runs
@@ -112,6 +113,16 @@ def name_of(config: Any) -> str:
     from runs.stages.lineage import cluster_name, evaluate_name
 
     return cluster_name(config) if isinstance(config, (ClusterConfig, FairConfig)) else evaluate_name(config)
+
+
+def recorded(config: Any, tracker: Tracker, say: Say) -> Any:
+    """Return the result of a config from the cache; None, with a message, if there is no complete one."""
+    if isinstance(config, ClusterConfig | FairConfig):
+        return points_stage(config).find(tracker.store, tracker)
+    from runs.stages import pipeline, tuning
+
+    read: Any = pipeline.recorded_evaluation if isinstance(config, EvaluateConfig) else tuning.recorded_tuning
+    return read(config, tracker, say)
 
 
 def compute(

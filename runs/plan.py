@@ -4,12 +4,15 @@ import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from runs.cache import Store
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TrainConfig, TuneConfig
 from runs.config.tuning_protocol import steps_of
 from runs.stages.lineage import Lineage, Lineages, Part, evaluate_name, train_name
+
+if TYPE_CHECKING:
+    from runs.stages.points import PointsStage
 
 ORDER = ("checkpoint", "import", "features", "tuning", "evaluation", "clustering", "fair")
 
@@ -96,10 +99,7 @@ class Planner:
             InputError: as for `plan`.
         """
         if isinstance(config, ClusterConfig | FairConfig):
-            from runs.stages.clustering.stage import stage_of
-            from runs.stages.fair.stage import FairStage
-
-            stage = FairStage.on(config) if isinstance(config, FairConfig) else stage_of(config)
+            stage = points_stage(config)
             return [self._stage(stage.kind, stage.name, stage.key, 1)]
         lineage = self.lineages.of(config)
         results = list(self._results(config, lineage))
@@ -131,6 +131,14 @@ class Planner:
             return PlannedStage(stage, name, key, "cached")
         begun = (self.store.cache(kind or stage) / f"{key}.partial").exists()
         return PlannedStage(stage, name, key, "interrupted" if begun else "to do", runs)
+
+
+def points_stage(config: ClusterConfig | FairConfig) -> "PointsStage":
+    """Return the stage of a clustering."""
+    from runs.stages.clustering.stage import stage_of
+    from runs.stages.fair.stage import FairStage
+
+    return FairStage.on(config) if isinstance(config, FairConfig) else stage_of(config)
 
 
 def _parts(config: TrainConfig, lineage: Lineage, *, tunes: bool) -> list[Part]:

@@ -149,7 +149,7 @@ class Lineages:
     """Lineages of many configs. Evaluations of the same training share a lineage, so its images are checked once."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Lineage | InputError] = {}
+        self._known: dict[str, Lineage] = {}
 
     def of(self, config: TrainConfig) -> Lineage:
         """Return `Lineage.of(config)`."""
@@ -158,13 +158,8 @@ class Lineages:
         more = [getattr(config, "crop_pct", None), images, repr(target)]
         alike = json.dumps([config.training_config().flat(), *more], sort_keys=True)
         if alike not in self._known:
-            try:
-                self._known[alike] = Lineage.of(config)
-            except InputError as error:
-                self._known[alike] = error
-        if isinstance(found := self._known[alike], InputError):
-            raise found
-        return found
+            self._known[alike] = Lineage.of(config)
+        return self._known[alike]
 
 
 def _crosses(config: TrainConfig) -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.record.query import RunRow, read_runs
+from runs.record.query import RunRow
 from runs.stages.given_features import given_bank
 from runs.stages.pipeline import evaluation
 from runs.tables.evidence import Record

@@ -12,7 +12,6 @@ from runs.stages.clustering.results import Clustered
 from runs.stages.lineage import short
 from runs.stages.points import finished
 from runs.stages.stage import Workspace
-from runs.storage.locks import Say, silent
 from runs.track import Tracker
 
 if TYPE_CHECKING:
@@ -60,11 +59,6 @@ def clustering(
     if failures:
         raise failures[0][1]
     return results
-
-
-def recorded_clustering(config: ClusterConfig, tracker: Tracker, say: Say = silent) -> Clustered | None:
-    """Return the clustering of a config from the cache; None if it is missing or damaged."""
-    return stage_of(config).find(tracker.store, tracker)
 
 
 def points_of(config: ClusterConfig) -> "Dataset":

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clustering.evaluation.protocol import random_state
 from clustering.foundation.errors import InputError
@@ -24,11 +24,7 @@ from runs.stages.fair.results import PATH, FairResult, TradeOff
 from runs.stages.lineage import short
 from runs.stages.points import Points, PointsStage, finished
 from runs.stages.stage import Computed, Workspace
-from runs.storage.locks import Say, silent
 from runs.track import Tracker
-
-if TYPE_CHECKING:
-    from fairness.datasets.dataset import FairDataset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,17 +117,6 @@ def fair_clustering(
     stages = {stage.key: stage for stage in map(FairStage.on, configs)}
     results, failures = finished(list(stages.values()), Workspace(store, tracker, progress, force))
     return results, [error for _, error in failures]
-
-
-def recorded_fair(config: FairConfig, tracker: Tracker, say: Say = silent) -> FairResult | None:
-    """Return the fair clustering of a config from the cache; None if it is missing or damaged."""
-    return FairStage.on(config).find(tracker.store, tracker)
-
-
-def points_of(config: FairConfig) -> "FairDataset":
-    """Read the points of a config's data set, in their order."""
-    data: FairDataset = FairStage.on(config).read()
-    return data
 
 
 def estimator(config: FairConfig) -> Any:
