@@ -20,7 +20,7 @@ from clustering.foundation.progress import Progress, quiet
 from runs.cache import Store
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig
 from runs.console.endings import explain
-from runs.plan import Plan, PlannedStage, Planner, points_stage
+from runs.plan import PlannedStage, Planner, in_order, points_stage, summary
 from runs.record.address import RecordUnreachable
 from runs.storage.locks import Say
 from runs.track import Tracker
@@ -105,7 +105,7 @@ def missing(configs: Sequence[RunConfig], store: Store) -> Batch:
         groups.setdefault(group, []).append(config)
     jobs = dict(enumerate(groups[group] for group in sorted(groups, key=waits.__getitem__)))
     failures = [(f"{', '.join(names)}: {reason}", 2) for reason, names in blocked.items()]
-    return Batch(jobs, cached, Plan.of(steps).summary, failures)
+    return Batch(jobs, cached, summary(in_order(steps)), failures)
 
 
 def name_of(config: Any) -> str:

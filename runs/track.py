@@ -254,16 +254,6 @@ class Tracker(Address):
         condition += f" and tags.`{PARENT}` = '{parent}'" if parent else ""
         return next(search(self, experiments(self), condition), None) if self.exists() else None
 
-    def get(self, run_id: str) -> Any | None:
-        """Return MLflow's `Run` of that id, or None if it does not exist or was deleted."""
-        from mlflow.exceptions import MlflowException
-
-        try:
-            run = self.client.get_run(run_id)
-        except MlflowException:  # the client raises other errors of its own
-            return None
-        return run if run.info.lifecycle_stage == "active" else None
-
     def read(self, run_id: str, name: str, load: Callable[[Path], T], artifacts: str = "") -> T:
         """Return one artifact of a run, read by `load`.
 

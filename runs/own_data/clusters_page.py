@@ -1,7 +1,7 @@
 """The page about the clusters of a user's own table: sizes, averages, a picture, typical rows, and their stability."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from runs.own_data.page import (
     data_url,
     number,
     of_frame,
-    output_path,
+    output_of,
     percent,
     run_facts,
     write_page,
@@ -38,7 +38,6 @@ from runs.report.sections import Item, Section, Shown, Table
 from runs.stages.clustering.results import Clustered, named_clusters
 from runs.stages.clustering.stage import points_of
 from runs.stages.clustering.trials import known_labels
-from runs.stages.lineage import short
 from runs.storage.disk import write_text
 
 if TYPE_CHECKING:
@@ -153,12 +152,9 @@ def write_picture_clusters(result: Clustered, store: Store, command: str) -> Wri
         introduction=[f"{len(labels):,} pictures, of each cluster those nearest to its average. {LIMITS_OF_METHODS}"],
         sections=sections,
         warnings=doubts(labels, result.n_clusters, "cluster", "picture"),
-        facts={"clustered": config.encoder or "pixels", **_facts(result), **run_facts(result)},
+        facts={"clustered": config.encoder or "pixels"},
     )
-    place = output_path(
-        config.output, store, "clusters", FOLDER, short(config.method), result.n_clusters, result.key[:6]
-    )
-    return write_page(page, config.method, command, place, lambda path: write_text(path, csv_of(frame, 4)))
+    return _write(page, frame, result, FOLDER, store, command)
 
 
 def write_feature_clusters(result: Clustered, store: Store, command: str) -> Written:
@@ -175,11 +171,15 @@ def write_feature_clusters(result: Clustered, store: Store, command: str) -> Wri
         introduction=[f"The {len(rows):,} rows were divided into {len(sizes):,} clusters. {LIMITS_OF_METHODS}"],
         sections=[Section("The clusters", tables=[of_frame(sizes)])],
         warnings=doubts(labels, result.n_clusters, "cluster", "row"),
-        facts={**_facts(result), **run_facts(result)},
     )
-    parts = path.stem, short(config.method), result.n_clusters, result.key[:6]
-    place = output_path(config.output, store, "clusters", *parts)
-    return write_page(page, config.method, command, place, lambda path: write_text(path, csv_of(frame, 4)))
+    return _write(page, frame, result, path.stem, store, command)
+
+
+def _write(page: Page, frame: pd.DataFrame, result: Clustered, stem: str, store: Store, command: str) -> Written:
+    """Write a frame as CSV, and its page, to which the facts about the run are added."""
+    page = replace(page, facts={**page.facts, **_facts(result), **run_facts(result)})
+    place = output_of(result, stem, store)
+    return write_page(page, result.config.method, command, place, lambda path: write_text(path, csv_of(frame, 4)))
 
 
 def _chosen(result: Clustered) -> tuple[NDArray[np.int64], NDArray[np.floating]]:

@@ -117,12 +117,16 @@ def write_table(
     page = replace(
         page, title=page.title + contents.file.path.name, facts={**run_facts(result), "columns": scale, **facts}
     )
-    parts = stem, short(config.method), result.n_clusters, result.key[:6]
-    rows = output_path(config.output, store, "clusters", *parts, ending=ending)
-    written = write_page(
-        page, config.method, command, rows, lambda path: contents.file.save(path, added, contents.rows)
-    )
+    rows, file = output_of(result, stem, store, ending), contents.file
+    written = write_page(page, config.method, command, rows, lambda path: file.save(path, added, contents.rows))
     return replace(written, columns=columns_used(contents))
+
+
+def output_of(result: "Clustered | FairResult", stem: str, store: Store, ending: str = ".csv") -> Path:
+    """The path of the rows of a clustering of `stem`."""
+    config = result.config
+    parts = stem, short(config.method), result.n_clusters, result.key[:6]
+    return output_path(config.output, store, "clusters", *parts, ending=ending)
 
 
 def run_facts(result: "Clustered | FairResult") -> dict[str, str]:

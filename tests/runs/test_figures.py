@@ -116,7 +116,7 @@ def test_accuracy_against_the_weight_is_drawn_as_the_runs_say(made, read):
     assert [axes.get_ylabel() for axes in figure.axes] == ["1-shot accuracy (%)", "5-shot accuracy (%)"]
     for axes, tuning in zip(figure.axes, made.tunings, strict=True):
         for bars, curve in zip(axes.containers, (tuning.curves[-1], tuning.novel), strict=True):
-            runs = [made.tracker.get(trial.result.run_id).data.metrics for trial in curve.trials]
+            runs = [made.tracker.client.get_run(trial.result.run_id).data.metrics for trial in curve.trials]
             means, widths = (np.array([run[name] for run in runs]) for name in ("accuracy", "accuracy_ci95"))
             np.testing.assert_array_equal(bars[0].get_xdata().tolist(), WEIGHTS)
             np.testing.assert_allclose(bars[0].get_ydata().tolist(), 100 * means)

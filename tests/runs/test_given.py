@@ -117,7 +117,7 @@ def test_tuning_looks_at_validation_and_base_features_and_never_at_novel_ones(fi
     )
     assert result.config.strategy.options["weight"] == chosen["weight"]
     (asked,) = parse(EvaluateConfig, [*settings, "shot=1", "tasks=30", "tuning=short.yaml", "device=cpu"])
-    assert [step.stage for step in plan([asked], store).steps] == ["tuning", "evaluation"]
+    assert [step.stage for step in plan([asked], store)] == ["tuning", "evaluation"]
 
 
 @pytest.mark.parametrize(

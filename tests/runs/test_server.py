@@ -77,7 +77,7 @@ def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments,
     assert not trained.database.exists()
     dead = tracker.start("evaluate/Tiny", "x", stage="evaluation", key="d", params={})
     tracker.end_dead_runs()
-    assert tracker.get(dead.run_id).info.status == "KILLED"
+    assert tracker.client.get_run(dead.run_id).info.status == "KILLED"
     site = build_report(trained, tracker, experiments={"tiny": configs}).parent
     page = (site / "experiments" / "tiny.html").read_text()
     assert f'"http://127.0.0.1:{port}/#/runs/{run.info.run_id}"' in page

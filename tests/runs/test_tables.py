@@ -96,7 +96,7 @@ def test_a_run_of_other_code_is_left_aside_by_name(recorded, tracker, grid):
 
 def test_all_cells_of_a_benchmark_stand_on_the_same_images(recorded, tracker, grid):
     """Those of the newest run: what was on others is left out in every cell, not in its own alone."""
-    newest = max(recorded, key=lambda place: tracker.get(recorded[place].run_id).info.start_time)
+    newest = max(recorded, key=lambda place: tracker.client.get_run(recorded[place].run_id).info.start_time)
     tracker.client.set_tag(recorded[newest].run_id, "data", "fedcba9876543210")
     table = read_table("tiny", grid(), tracker)
     for place, result in recorded.items():
