@@ -22,10 +22,6 @@ from runs.config.source import REQUIRED
 from runs.config.tuning_protocol import default_grids, grid_of
 
 C = TypeVar("C", bound=RunConfig)
-DEFAULTS = (
-    "there is no list of defaults; write each option as a line, as `strategy: laplacianshot`, its fields below it as "
-    "`strategy: {name: laplacianshot, weight: 0.5}`, and several options as `strategy: [simpleshot, laplacianshot]`"
-)
 
 
 class Setting(NamedTuple):
@@ -72,8 +68,6 @@ def experiment(name: str, typed: Sequence[Setting] = ()) -> list[list[Setting]]:
     content = groups.experiment(name)
     each = content.pop("each", [{}])
     try:
-        if "defaults" in content:
-            raise InputError(DEFAULTS)
         if not (isinstance(each, list) and each and all(isinstance(line, dict) for line in each)):
             raise InputError("each must be a list of settings, as - {shot: 1, tasks: 100}")
         shared, *lines = [dict(_leaves(settings)) for settings in (content, *each)]
