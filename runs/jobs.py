@@ -20,7 +20,7 @@ from clustering.foundation.progress import Progress, quiet
 from runs.cache import Store
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig
 from runs.console.endings import explain
-from runs.plan import PlannedStage, Planner, in_order, points_stage, summary
+from runs.plan import PlannedStage, Planner, in_order, summary
 from runs.record.address import RecordUnreachable
 from runs.storage.locks import Say
 from runs.track import Tracker
@@ -118,7 +118,9 @@ def name_of(config: Any) -> str:
 def recorded(config: Any, tracker: Tracker, say: Say) -> Any:
     """Return the result of a config from the cache; None, with a message, if there is no complete one."""
     if isinstance(config, ClusterConfig | FairConfig):
-        return points_stage(config).find(tracker.store, tracker)
+        from runs.stages.clustering.stage import stage_of
+
+        return stage_of(config).find(tracker.store, tracker)
     from runs.stages import pipeline, tuning
 
     read: Any = pipeline.recorded_evaluation if isinstance(config, EvaluateConfig) else tuning.recorded_tuning
@@ -139,15 +141,10 @@ def compute(
     keep_freed_memory()
     first, failed = configs[0], list[tuple[str, Exception]]()
     how: dict[str, Any] = {"store": tracker.store, "tracker": tracker, "progress": progress, "force": force}
-    if isinstance(first, FairConfig):
-        from runs.stages.fair.stage import fair_clustering
-
-        paths, errors = fair_clustering(configs, **how)
-        return list(paths), [(name_of(first), error) for error in errors]
-    if isinstance(first, ClusterConfig):
+    if isinstance(first, ClusterConfig | FairConfig):
         from runs.stages.clustering.stage import clustering
 
-        return list(clustering(configs, **how)), []
+        return clustering(configs, **how, failures=failed), failed
     if isinstance(first, EvaluateConfig):
         return list(pipeline.evaluation(configs, **how, failures=failed)), failed
     one = pipeline.tune if isinstance(first, TuneConfig) else pipeline.checkpoint

@@ -3,15 +3,12 @@
 import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from runs.cache import Store
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TrainConfig, TuneConfig
 from runs.config.tuning_protocol import steps_of
 from runs.stages.lineage import Lineage, Lineages, Part, evaluate_name, train_name
-
-if TYPE_CHECKING:
-    from runs.stages.points import PointsStage
 
 ORDER = ("checkpoint", "import", "features", "tuning", "evaluation", "clustering", "fair")
 
@@ -77,7 +74,9 @@ class Planner:
             InputError: as for `plan`.
         """
         if isinstance(config, ClusterConfig | FairConfig):
-            stage = points_stage(config)
+            from runs.stages.clustering.stage import stage_of
+
+            stage = stage_of(config)
             return [self._stage(stage.kind, stage.name, stage.key, 1)]
         lineage = self.lineages.of(config)
         results = list(self._results(config, lineage))
@@ -109,14 +108,6 @@ class Planner:
             return PlannedStage(stage, name, key, "cached")
         begun = (self.store.cache(kind or stage) / f"{key}.partial").exists()
         return PlannedStage(stage, name, key, "interrupted" if begun else "to do", runs)
-
-
-def points_stage(config: ClusterConfig | FairConfig) -> "PointsStage":
-    """Return the stage of a clustering."""
-    from runs.stages.clustering.stage import stage_of
-    from runs.stages.fair.stage import FairStage
-
-    return FairStage.on(config) if isinstance(config, FairConfig) else stage_of(config)
 
 
 def _parts(config: TrainConfig, lineage: Lineage, *, tunes: bool) -> list[Part]:

@@ -8,9 +8,9 @@ import numpy as np
 from clustering.foundation.progress import Progress
 from fsl.features.prompts import PROMPTS
 from runs.own_data.classify import Classified
-from runs.own_data.page import Page, Written, of_frame, output_path, write_page
+from runs.own_data.page import Page, Written, output_path, write_page
 from runs.own_data.pictures import thumbnail_urls
-from runs.report.sections import Item, Section, Shown
+from runs.report.sections import Item, Section, Shown, table_of
 from runs.stages.lineage import short
 from runs.storage.disk import write_text
 from runs.storage.together import Output
@@ -81,7 +81,7 @@ def _sections(result: Classified, progress: Progress) -> list[Section]:
     files, rows = result.query.files, result.rows.sort_values("probability", kind="stable")
     first = rows.groupby("class").head(max(1, SHOWN // len(result.classes)))
     urls = thumbnail_urls([files[row] for row in first.index], progress)
-    sections = [Section("The classes", tables=[of_frame(result.class_counts())])]
+    sections = [Section("The classes", tables=[table_of(result.class_counts())])]
     for name in result.classes:
         shown, count = first[first["class"] == name], int((rows["class"] == name).sum())
         more = [f"{count - len(shown):,} more that are more certain are not shown."] if count > len(shown) else []

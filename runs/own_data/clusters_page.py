@@ -25,7 +25,6 @@ from runs.own_data.page import (
     csv_of,
     data_url,
     number,
-    of_frame,
     output_of,
     percent,
     run_facts,
@@ -34,7 +33,7 @@ from runs.own_data.page import (
 )
 from runs.own_data.pictures import thumbnail_urls, with_features
 from runs.own_data.tables import FOLDER, OF_FEATURES, OF_PICTURES
-from runs.report.sections import Item, Section, Shown, Table
+from runs.report.sections import Item, Section, Shown, Table, table_of
 from runs.stages.clustering.results import Clustered, named_clusters
 from runs.stages.clustering.stage import points_of
 from runs.stages.clustering.trials import known_labels
@@ -169,7 +168,7 @@ def write_feature_clusters(result: Clustered, store: Store, command: str) -> Wri
     page = Page(
         title=f"Clusters of {path.name}",
         introduction=[f"The {len(rows):,} rows were divided into {len(sizes):,} clusters. {LIMITS_OF_METHODS}"],
-        sections=[Section("The clusters", tables=[of_frame(sizes)])],
+        sections=[Section("The clusters", tables=[table_of(sizes)])],
         warnings=doubts(labels, result.n_clusters, "cluster", "row"),
     )
     return _write(page, frame, result, path.stem, store, command)
@@ -212,7 +211,7 @@ def clusters_page(found: Found) -> Page:
     }
     ask = Item("To try more or fewer groups:", f"n_clusters={found.requested + 1}")
     sections = [
-        Section("The groups", tables=[of_frame(pd.DataFrame(sizes)), _averages(found)]),
+        Section("The groups", tables=[table_of(pd.DataFrame(sizes)), _averages(found)]),
         _map(found),
         Section("Typical rows", tables=[_typical(found)]),
         columns_section(found.contents),
@@ -264,7 +263,7 @@ def _averages(found: Found) -> Table:
     frame = pd.DataFrame(rows, columns=["column", *(f"group {found.called(one.cluster)}" for one in groups)])
     cut = f"; {len(rows)} of {len(size)}" if len(size) > len(rows) else ""
     about = f"Averages; of a category, the share of rows that have it. The largest differences come first{cut}."
-    return of_frame(frame, about)
+    return table_of(frame, about)
 
 
 def _map(found: Found) -> Section:
@@ -296,7 +295,7 @@ def _typical(found: Found) -> Table:
             cells = [cell if len(cell) <= 40 else f"{cell[:39]}…" for cell in cells]
             rows.append([found.called(one.cluster), f"{place + 1:,}", *cells])
     frame = pd.DataFrame(rows, columns=["group", "row", *kept])
-    return of_frame(frame, "Closest to the average of their group; rows are counted from 1.", text=kept)
+    return table_of(frame, "Closest to the average of their group; rows are counted from 1.", text=kept)
 
 
 @styled

@@ -4,7 +4,7 @@ import base64
 import io
 import os
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from runs.cache import Store
 from runs.config.groups import Choice, comment
 from runs.config.overrides import spell
 from runs.report.rendering import environment
-from runs.report.sections import Column, Section, Table
+from runs.report.sections import Section
 from runs.stages.lineage import short
 from runs.storage.disk import write_text
 from runs.storage.together import Output, check_place, write_together
@@ -192,12 +192,6 @@ def data_url(content: "bytes | Figure") -> str:
     stream = io.BytesIO()
     content.savefig(stream, format="png", dpi=PIXELS, metadata={"Software": "transduce"})
     return f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
-
-
-def of_frame(frame: pd.DataFrame, caption: str = "", *, text: Collection[str] = ()) -> Table:
-    """A table of a page; columns but the first are numbers, aligned to the right, if not named in `text`."""
-    columns = [Column(str(name), place > 0 and name not in text) for place, name in enumerate(frame.columns)]
-    return Table(columns, [list(map(str, row)) for row in frame.itertuples(index=False)], caption)
 
 
 def columns_used(contents: "Contents") -> list[str]:

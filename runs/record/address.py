@@ -1,6 +1,6 @@
 """The address of the record of runs, and MLflow's client for it.
 
-The record is SQLite in the results folder, or what MLFLOW_TRACKING_URI names: a server, or another file of SQLite.
+The record is SQLite in the results folder, or what MLFLOW_TRACKING_URI names: a server, or another database.
 """
 
 import functools
@@ -23,6 +23,8 @@ from runs.storage.disk import is_full
 from runs.storage.locks import Say, locked
 
 ENVIRONMENT = "MLFLOW_TRACKING_URI"
+ROOT = "MLFLOW_DEFAULT_ARTIFACT_ROOT"  # as of `mlflow server`
+DRIVERS = {"psycopg": "'psycopg[binary]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}  # by module
 QUIET = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
@@ -81,9 +83,9 @@ class Address:
             self.database = Path(unquote(path)).absolute()  # the working folder may change
             if not self.database.parent.is_dir():
                 raise self._refused(f"there is no folder {self.database.parent}")
-        elif not self.own and not self.is_server:
-            raise self._refused("runs are in SQLite, or on an MLflow server, behind which any database may be")
-        elif re.search(r"://[^/?#@]*[/?#].*@", self.uri):
+        elif not self.own and ("://" not in self.uri or self.uri.startswith("file:")) and self.uri != "databricks":
+            raise self._refused("MLflow no longer stores runs in a plain folder")
+        elif self.is_server and re.search(r"://[^/?#@]*[/?#].*@", self.uri):
             raise self._refused("in a user name or password, write / as %2F, ? as %3F and # as %23")
         if self.database is not None:
             self.uri = sqlite_uri(self.database) + mark + options
@@ -99,7 +101,7 @@ class Address:
 
     @property
     def is_server(self) -> bool:
-        return self.uri.startswith(("http://", "https://"))
+        return self.uri.startswith(("http://", "https://", "databricks"))
 
     def exists(self) -> bool:
         """Return whether there is a record to read. False means that no run was ever made; nothing is created."""
@@ -119,15 +121,29 @@ class Address:
         return "client" in vars(self)
 
     def artifact_location(self, experiment: str) -> str | None:
-        """Return the place of a new experiment's artifacts; None: the server chooses it."""
-        return None if self.is_server else (self.store.artifacts / experiment).as_uri()
+        """Return the place of a new experiment's artifacts; None: the server chooses it.
+
+        Raises:
+            InputError: the record is a database that several machines may use, and no place of artifacts is set.
+        """
+        if self.is_server:
+            return None
+        if self.database is not None:
+            return (self.store.artifacts / experiment).as_uri()
+        if root := os.environ.get(ROOT, "").rstrip("/"):
+            return f"{root}/{experiment}"
+        raise InputError(
+            f"{ENVIRONMENT}={self.place}: a database does not say where files of runs are stored; set {ROOT} to a "
+            "place that every machine reaches (s3://..., or a shared folder), or start an MLflow server on this "
+            "database and give its address"
+        )
 
     @functools.cached_property
     def client(self) -> Any:
         """The open `MlflowClient`; its calls raise plain errors.
 
         Raises:
-            InputError: the server does not answer, or the database cannot be written or read.
+            InputError: the server does not answer, the database cannot be written or read, or its driver is missing.
         """
         quiet_mlflow()
         try:
@@ -137,6 +153,10 @@ class Address:
             for name in LOGGERS:  # after the import, which sets the levels
                 logging.getLogger(name).setLevel(logging.CRITICAL)
             return _Client(self._open(MlflowClient), self.failure)
+        except ModuleNotFoundError as error:
+            package = DRIVERS.get(error.name or "", error.name)
+            remedy = f"the driver of this database is not installed; pip install {package}"
+            raise InputError(f"{ENVIRONMENT}={self.place}: {remedy}") from error
         except (InputError, OSError):
             raise
         except Exception as error:  # MLflow and SQLAlchemy raise errors of many kinds

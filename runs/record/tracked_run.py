@@ -40,6 +40,7 @@ class TrackedRun:
     def __init__(self, client: Any, run_id: str, last_steps: Mapping[str, int] | None = None) -> None:
         self._client, self.run_id = client, run_id
         self.last_steps = dict(last_steps or {})
+        self._undefined: set[str] = set()
         self._finished = False
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
@@ -56,13 +57,20 @@ class TrackedRun:
         tags: Mapping[str, Any] | None = None,
         step: int = 0,
     ) -> None:
-        """Record metrics, parameters and tags in as few calls as possible; not those that are NaN or infinite."""
+        """Record metrics, parameters and tags in as few calls as possible.
+
+        The names of NaN and infinite metrics are recorded in the tag `undefined`.
+        """
         from mlflow.entities import Metric, Param, RunTag
 
-        now, known = int(time.time() * 1000), {name: float(value) for name, value in (metrics or {}).items()}
-        values = [Metric(name, value, now, step) for name, value in known.items() if math.isfinite(value)]
-        texts = [Param(name, _shorten(value, PARAM_LENGTH)) for name, value in (params or {}).items()]
-        labels = [RunTag(name, _shorten(value, TAG_LENGTH)) for name, value in (tags or {}).items()]
+        metrics, params, tags = dict(metrics or {}), dict(params or {}), dict(tags or {})
+        if undefined := {name for name, value in metrics.items() if not math.isfinite(value)}:
+            self._undefined |= undefined
+            tags["undefined"] = ", ".join(sorted(self._undefined))
+        now = int(time.time() * 1000)
+        values = [Metric(name, float(value), now, step) for name, value in metrics.items() if name not in undefined]
+        texts = [Param(name, _shorten(value, PARAM_LENGTH)) for name, value in params.items()]
+        labels = [RunTag(name, _shorten(value, TAG_LENGTH)) for name, value in tags.items()]
         for i in range(0, max(len(values), len(texts), len(labels)), A_CALL):
             part = slice(i, i + A_CALL)
             self._client.log_batch(self.run_id, metrics=values[part], params=texts[part], tags=labels[part])

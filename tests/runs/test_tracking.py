@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sqlite3
+import sys
 from urllib.parse import quote
 
 import pytest
@@ -53,7 +54,7 @@ def test_a_run_holds_what_it_was_given_and_its_files_are_in_the_store(tracker, s
     assert found.info.run_name == "laplacianshot 5w1s tiny/conv4 s0"
     assert (found.data.params, found.data.metrics) == ({"shot": "1", "strategy.weight": "0.7"}, {"accuracy": 0.5})
     expected = {"key": "a" * 16, "stage": "evaluation", "shot": "1", "seed": "0", "code": code_version()}
-    assert expected.items() <= found.data.tags.items()
+    assert (expected | {"undefined": "bad, objective"}).items() <= found.data.tags.items()
     assert re.fullmatch(r".+, \d+ cores?(, .+)?", found.data.tags["machine"])
     inside = store.artifacts / "evaluate" / "tiny" / run.run_id / "artifacts"
     assert {path.name: path.read_text() for path in inside.iterdir()} == {
@@ -252,6 +253,20 @@ def test_no_password_is_printed(tmp_path, monkeypatch, capsys, uri, tiny_argumen
     assert SECRET not in out + err
     assert "127.0.0.1" in err or "/no/such/folder" in err
     assert SECRET not in "".join(path.read_text() for path in tmp_path.rglob("*.json"))
+
+
+@pytest.mark.usefixtures("empty_record")
+@pytest.mark.parametrize(
+    ("uri", "module", "package"),
+    [
+        ("postgresql+psycopg://u:x@127.0.0.1/r", "psycopg", r"'psycopg\[binary\]'"),
+        ("mysql+pymysql://u:x@127.0.0.1/r", "pymysql", "pymysql"),
+    ],
+)
+def test_a_missing_driver_is_named(tmp_path, monkeypatch, uri, module, package):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=f"pip install {package}"):
+        Tracker(Store(tmp_path), uri=uri).client  # noqa: B018
 
 
 @pytest.mark.usefixtures("empty_record")
