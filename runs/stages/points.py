@@ -29,15 +29,13 @@ class PointsStage(Stage):
     data: str  # fingerprint of the points
 
     @classmethod
-    def described(
-        cls, verb: str, config: Any, keys: Mapping[str, Any], inputs: Mapping[str, Any], tags: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def described(cls, verb: str, config: Any, keys: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the attributes of a stage. The data set is built, which checks its values and that files exist.
 
         Args:
             verb: first part of the name of the experiment.
             keys: result keys of the config.
-            inputs, tags: those of the key besides the points, and those of the run besides those of all clusterings.
+            inputs: those of the key besides the points.
         """
         source = config.dataset.build()
         data, revisions = source.source(), revisions_of(config)
@@ -47,7 +45,7 @@ class PointsStage(Stage):
             "key": key(cls.kind, keys, {"data": data, **inputs}, revisions),
             "experiment": f"{verb}/{short(config.dataset)}",
             "name": cluster_name(config),
-            "tags": {**known, "revisions": raised(revisions), "cell": cell_keys(config), **tags},
+            "tags": {**known, "revisions": raised(revisions), "cell": cell_keys(config)},
             "shared": (config.dataset, data),
             "source": source,
             "data": data,

@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from clustering.foundation.errors import InputError
@@ -26,7 +25,6 @@ from runs.console.endings import explain
 from runs.record.address import RecordUnreachable
 from runs.track import DataUsed, TrackedRun, Tracker
 
-Empty: Mapping[str, Any] = MappingProxyType({})
 DAMAGE = (OSError, EOFError, zipfile.BadZipFile, RecursionError, ValueError, LookupError, TypeError, AttributeError)
 """Errors of reading a damaged file."""
 
@@ -44,9 +42,9 @@ class Computed(NamedTuple):
     """A computed result."""
 
     content: Any  # what `save` writes and `load` reads
-    metrics: Mapping[str, float] = Empty  # metrics of the run
-    tags: Mapping[str, Any] = Empty  # tags of the run that are known only after the computation
-    inputs: Mapping[str, str] = Empty  # fingerprints of the cached results that were used, by `Entry.name`
+    metrics: Mapping[str, float] = {}  # metrics of the run
+    tags: Mapping[str, Any] = {}  # tags of the run that are known only after the computation
+    inputs: Mapping[str, str] = {}  # fingerprints of the cached results that were used, by `Entry.name`
     data: Sequence[DataUsed] = ()  # the data sets that were read
 
 
@@ -133,7 +131,7 @@ def set_values(config: RunConfig) -> dict[str, Any]:
         try:
             defaults: Mapping[str, Any] = option(group_of(type(config), group), choice.name).options
         except InputError:  # an option that is no longer there
-            defaults = Empty
+            defaults = {}
         for name, value in choice.options.items():
             if name not in defaults or defaults[name] != value:
                 values[f"{group}.{name}"] = flat.get(f"{group}.{name}")

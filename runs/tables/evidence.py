@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from fsl.evaluation.scores import Evaluation
 from runs.cache import raised
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
 from runs.config.groups import names
@@ -175,16 +176,17 @@ class Record:
         """The content of the file of a run, read once; None with a message if it is missing or damaged."""
         from runs.stages.clustering.results import TRIALS, Trials
         from runs.stages.fair.results import PATH, TradeOff
-        from runs.stages.results import PER_TASK, recorded_evaluation
+        from runs.stages.results import PER_TASK
 
         if run_id not in self._files:
-            name, load = (PATH, TradeOff.load) if cell.fair else (TRIALS, Trials.load)
+            name, form = (
+                (PER_TASK, Evaluation) if cell.few_shot else (PATH, TradeOff) if cell.fair else (TRIALS, Trials)
+            )
             try:
-                if cell.few_shot:
-                    name = PER_TASK
-                    self._files[run_id] = recorded_evaluation(self._tracker, run_id, value, artifacts)
-                else:
-                    self._files[run_id] = self._tracker.read(run_id, name, load, artifacts)
+                content: Any = self._tracker.read(run_id, name, form.load, artifacts)
+                if isinstance(content, Evaluation) and not math.isclose(content.accuracy, value, rel_tol=1e-6):
+                    raise ValueError("changed")
+                self._files[run_id] = content
             except ValueError as error:
                 self._files[run_id] = None
                 lost = "no claim is checked on it, and of a path of weights no cell is filled"

@@ -44,7 +44,7 @@ class FairStage(PointsStage):
         keys = config.result_keys() | {"n_clusters": int(clusters)}
         if not hasattr(method, "path"):  # it has no weights
             del keys["fairness_weight"]
-        return cls(clusters=int(clusters), method=method, **cls.described("fair", config, keys, {}, {}))
+        return cls(clusters=int(clusters), method=method, **cls.described("fair", config, keys, {}))
 
     def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed:
         from sklearn.exceptions import ConvergenceWarning
