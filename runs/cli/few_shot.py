@@ -25,11 +25,7 @@ QUICKSTART = "quickstart"
 STATES = {True: "reused", False: "new"}
 
 
-def _quick(settings: Sequence[str]) -> list[EvaluateConfig]:
-    return parse(EvaluateConfig, [f"experiment={QUICKSTART}", *settings])
-
-
-@run_verb("quickstart", EvaluateConfig, _quick)
+@run_verb("quickstart", EvaluateConfig, lambda words: parse(EvaluateConfig, [f"experiment={QUICKSTART}", *words]))
 def quickstart(session: Session, results: "list[Result]") -> None:
     """Train, evaluate and report on the embedded benchmark, in a few minutes.
 

@@ -65,7 +65,7 @@ def _introduction(result: Classified) -> list[str]:
     ]
     if result.accuracy is not None:
         lines.append(
-            f"Their folders have the names of classes: compared with these, {_percent(result.accuracy)} "
+            f"Their folders have the names of classes: compared with these, {100 * result.accuracy:.1f} % "
             f"({round(result.accuracy * count):,}) of the predictions are correct. The folder names were not used for "
             "the predictions."
         )
@@ -95,11 +95,6 @@ def _shown(result: Classified, row: Any, url: str) -> Shown:
     second = np.argsort(-chances, kind="stable")[1]  # ties go to the lowest class, as in predictions
     meant = about.get("truth", about["class"])
     return Shown(url, about["picture"], "", result.classes[second], "" if meant == about["class"] else meant)
-
-
-def _percent(share: float) -> str:
-    """Return a share in percent with one decimal, because probabilities are small for many classes."""
-    return f"{100 * share:.1f} %"
 
 
 def _pictures(count: int) -> str:
