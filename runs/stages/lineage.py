@@ -244,5 +244,4 @@ def evaluate_name(config: EvaluateConfig | TuneConfig) -> str:
     """Return a readable name of the evaluation, such as `laplacianshot 5w1s glyphs/conv4 on omniglot s0`."""
     network, _, seed = train_name(config).rpartition(" ")
     target = f" on {short(config.choices()['target'])}" if _crosses(config) else ""
-    tasks = "" if (number := getattr(config, "task_seed", None)) is None else f" t{number}"
-    return f"{short(config.strategy)} {config.sampler.build().label} {network}{target} {seed}{tasks}"
+    return f"{short(config.strategy)} {config.sampler.build().label} {network}{target} {seed}"

@@ -7,7 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from clustering.datasets.folder import Folder as Points
@@ -25,7 +24,6 @@ from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.stages.checkpoints import CHECKPOINT
 from runs.stages.lineage import Lineage, evaluate_name
-from runs.stages.preflight import tasks_of
 from tests.fsl.small_benchmarks import few
 
 NAMES = Cub.classes
@@ -188,25 +186,6 @@ def test_a_file_that_is_none_or_whose_code_fails(tmp_path, code, typed, message)
         (tmp_path / typed.split("/")[1].split(":")[0]).write_text(code)
     with pytest.raises(InputError, match=message):
         parse(EvaluateConfig, [typed])
-
-
-def test_a_seed_of_the_tasks_alone():
-    parsed = {
-        key: parse(EvaluateConfig, ["strategy=simpleshot", *key.split()])[0]
-        for key in ("seed=3", "seed=3 task_seed=3", "seed=3 task_seed=4", "seed=4")
-    }
-    same, explicit, others, network = parsed.values()
-    assert same.result_keys() == explicit.result_keys()
-    assert explicit.replace(seed=5).seed_of_tasks == 3
-    assert "task_seed" not in same.result_keys()
-    first, second, third = (Lineage.of(config) for config in (same, others, network))
-    assert first.checkpoint == second.checkpoint != third.checkpoint
-    assert first.evaluation(same) != second.evaluation(others)
-    labels = torch.arange(8).repeat_interleave(20)
-    split = type("Split", (), {"labels": labels, "class_names": tuple("abcdefgh")})()
-    drawn = [tasks_of(config, split).first(20).query for config in (same, others, network)]
-    assert not torch.equal(drawn[0], drawn[1])
-    assert torch.equal(drawn[1], drawn[2])
 
 
 @pytest.fixture

@@ -10,14 +10,13 @@ import pytest
 
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.record.query import RunRow
 from runs.stages.given_features import given_bank
 from runs.stages.pipeline import evaluation
 from runs.tables.evidence import Record
 from runs.tables.formats import FILES
 from runs.tables.grid import table_of
 from runs.tables.judging import judge, judged
-from runs.tables.keys import cell_keys, settings_of
+from runs.tables.keys import settings_of
 from runs.tables.paper import paper_table, recipe_of
 from runs.tables.published import published_table
 from runs.tables.shipped import shipped_results
@@ -58,26 +57,6 @@ def test_the_newest_run_wins_and_the_other_is_named(recorded, trained, tracker, 
     assert {cell.results[0].run_id for cell in table.cells} == {r.run_id for r in again}
     old = recorded["simpleshot", "1-shot"].run_id
     assert any(old in note for note in table.notes)
-
-
-def test_a_run_whose_tasks_are_of_its_seed_belongs_to_both_series(tracker):
-    def runs_of(*keys):
-        configs = parse(EvaluateConfig, ["strategy=simpleshot", *keys])
-        rows = []
-        for i, config in enumerate(configs):
-            tags = {"seed": str(config.seed), "data": "x", "cell": cell_keys(config)}
-            rows.append(RunRow(f"run{i}", "", "evaluate/glyphs", 0, None, "FINISHED", {}, {"accuracy": 0.5}, tags, ""))
-        return rows
-
-    def filling(runs, *keys):
-        table = table_of("t", parse(EvaluateConfig, ["strategy=simpleshot", *keys]))
-        (cell,) = Record(runs, tracker).filled(table).cells
-        return [result.run_id for result in cell.results]
-
-    series = runs_of("seed=0,1,2", "task_seed=1")
-    assert filling(series, "seed=0,1,2", "task_seed=1") == ["run0", "run1", "run2"]
-    assert filling(series, "seed=0,1,2") == ["run1"]
-    assert filling(runs_of("seed=0,1,2"), "seed=0,1,2", "task_seed=1") == ["run1"]
 
 
 def test_deleted_and_failed_runs_fill_nothing(recorded, tracker, grid):
