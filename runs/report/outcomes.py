@@ -88,7 +88,11 @@ class Outcomes:
         )
         coverage = [
             table_of(_frame(["work", *columns], cells), caption),
-            table_of(DataFrame(others), text=["reason"], folded="What the other cells need"),
+            table_of(
+                DataFrame(others, columns=["verdict", "reason", "cells"]),
+                text=["reason"],
+                folded="What the other cells need",
+            ),
         ]
         lines = [
             Item(Markup("{}: {}.").format(link(path, paper.path, paper.title), in_words(paper.tables, self.kinds)))
