@@ -79,7 +79,7 @@ class Outcomes:
         cells = [[names[of["name"]], *(str(of[name] or "") for name in columns)] for of in counts]
         claims = [[names[of["name"]], *(str(of["claims"][name] or "") for name in CLAIM_STATUSES)] for of in counts]
         reasons = sorted(counts[-1]["reasons"], key=lambda one: (STATUSES.index(one["verdict"]), -one["cells"]))
-        others = [one | {"reason": one["reason"] or "needs only time"} for one in reasons]
+        others = [[one["verdict"], one["reason"] or "needs only time", str(one["cells"])] for one in reasons]
         caption = (
             "Results: printed results of methods; the verdicts are about these. Shipped: the cell has shipped results; "
             "own: in this record. A cell counts as run only if every key that can change its result agrees with the "
@@ -89,9 +89,7 @@ class Outcomes:
         coverage = [
             table_of(_frame(["work", *columns], cells), caption),
             table_of(
-                DataFrame(others, columns=["verdict", "reason", "cells"]),
-                text=["reason"],
-                folded="What the other cells need",
+                _frame(["verdict", "reason", "cells"], others), text=["reason"], folded="What the other cells need"
             ),
         ]
         lines = [
