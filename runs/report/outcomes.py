@@ -199,5 +199,5 @@ def _number(name: str) -> str:
     return name.partition("/")[2].replace("@", " on ", 1)
 
 
-def _frame(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> DataFrame:
-    return DataFrame(rows, columns=columns, dtype=object)  # strings of pandas would lose the markup
+def _frame(columns: list[str], rows: Sequence[Sequence[str]]) -> DataFrame:
+    return DataFrame(list(rows), columns=columns, dtype=object)  # strings of pandas would lose the markup
