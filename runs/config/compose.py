@@ -18,7 +18,7 @@ from runs.config import groups, overrides
 from runs.config.base import RunConfig, group_names, group_of, hints_of, top_level
 from runs.config.groups import GROUPS, Choice
 from runs.config.schemas import SCHEMAS
-from runs.config.source import REQUIRED
+from runs.config.source import REQUIRED, is_mentioned
 from runs.config.tuning_protocol import default_grids, grid_of
 
 C = TypeVar("C", bound=RunConfig)
@@ -234,4 +234,10 @@ def _unknown(schema: type[RunConfig], item: Setting, candidates: Sequence[Choice
         verbs = [verb for verb in verbs if accepts(SCHEMAS[verb], item.experiment)] or verbs
     if verbs:
         return InputError(f"{item} is a key of `transduce {verbs[0]}`, not of this verb")
+    for verb, other in ({"": schema, **SCHEMAS} if is_mentioned(item.key) else {}).items():
+        for kind in (GROUPS[group_of(other, key)] for key in group_names(other)):
+            for name in kind.plugins.table if kind.plugins else ():
+                if item.key in groups.described(kind.name, name).hints:
+                    own = f"omit it, or add {kind.key}={name}, which has it"
+                    return InputError(f"unknown key {str(item)!r}; {f'`transduce {verb}` has it' if verb else own}")
     return unknown("key", str(item), known, "--help")
