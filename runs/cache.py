@@ -289,7 +289,10 @@ class Store:
         data = sorted(path.name for path in new.iterdir() if path.suffix != ".md")
         (new / CONFIG).write_text(config, encoding="utf-8")
         (new / METRICS).write_text(json.dumps(dict(metrics or {}), indent=1), encoding="utf-8")
-        files = {name: _described(new / name) for name in (*data, CONFIG, METRICS)}
+        files = {
+            path.name: {"size": path.stat().st_size, "sha256": _hash(path), "content": content_hash(path)}
+            for path in (new / name for name in (*data, CONFIG, METRICS))
+        }
         text = "".join(f"{name} {files[name]['content']}\n" for name in data)
         fingerprint = hashlib.sha256(text.encode()).hexdigest()[:16]
         complete = {"key": key, "fingerprint": fingerprint, "files": files, "facts": dict(facts or {})}
@@ -350,10 +353,6 @@ def _read(folder: Path) -> Entry:
     with open_regular(folder / METRICS) as file:
         metrics = {str(name): float(value) for name, value in json.load(file).items()}
     return Entry(folder, str(complete["fingerprint"]), metrics, dict(complete["facts"]))
-
-
-def _described(path: Path) -> dict[str, Any]:
-    return {"size": path.stat().st_size, "sha256": _hash(path), "content": content_hash(path)}
 
 
 def _hash(path: Path) -> str:

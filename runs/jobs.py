@@ -20,8 +20,9 @@ from clustering.foundation.progress import Progress, quiet
 from runs.cache import Store
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig
 from runs.console.endings import explain
-from runs.plan import Plan, PlannedStage, Planner
+from runs.plan import PlannedStage, Planner, in_order, summary
 from runs.record.address import RecordUnreachable
+from runs.storage.locks import Say
 from runs.track import Tracker
 
 GRACE = 10.0  # seconds for an interrupted job to mark its runs
@@ -104,7 +105,7 @@ def missing(configs: Sequence[RunConfig], store: Store) -> Batch:
         groups.setdefault(group, []).append(config)
     jobs = dict(enumerate(groups[group] for group in sorted(groups, key=waits.__getitem__)))
     failures = [(f"{', '.join(names)}: {reason}", 2) for reason, names in blocked.items()]
-    return Batch(jobs, cached, Plan.of(steps).summary, failures)
+    return Batch(jobs, cached, summary(in_order(steps)), failures)
 
 
 def name_of(config: Any) -> str:
@@ -112,6 +113,18 @@ def name_of(config: Any) -> str:
     from runs.stages.lineage import cluster_name, evaluate_name
 
     return cluster_name(config) if isinstance(config, (ClusterConfig, FairConfig)) else evaluate_name(config)
+
+
+def recorded(config: Any, tracker: Tracker, say: Say) -> Any:
+    """Return the result of a config from the cache; None, with a message, if there is no complete one."""
+    if isinstance(config, ClusterConfig | FairConfig):
+        from runs.stages.clustering.stage import stage_of
+
+        return stage_of(config).find(tracker.store, tracker)
+    from runs.stages import pipeline, tuning
+
+    read: Any = pipeline.recorded_evaluation if isinstance(config, EvaluateConfig) else tuning.recorded_tuning
+    return read(config, tracker, say)
 
 
 def compute(
@@ -128,15 +141,10 @@ def compute(
     keep_freed_memory()
     first, failed = configs[0], list[tuple[str, Exception]]()
     how: dict[str, Any] = {"store": tracker.store, "tracker": tracker, "progress": progress, "force": force}
-    if isinstance(first, FairConfig):
-        from runs.stages.fair.stage import fair_clustering
-
-        paths, errors = fair_clustering(configs, **how)
-        return list(paths), [(name_of(first), error) for error in errors]
-    if isinstance(first, ClusterConfig):
+    if isinstance(first, ClusterConfig | FairConfig):
         from runs.stages.clustering.stage import clustering
 
-        return list(clustering(configs, **how)), []
+        return clustering(configs, **how, failures=failed), failed
     if isinstance(first, EvaluateConfig):
         return list(pipeline.evaluation(configs, **how, failures=failed)), failed
     one = pipeline.tune if isinstance(first, TuneConfig) else pipeline.checkpoint

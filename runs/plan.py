@@ -3,8 +3,7 @@
 import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from runs.cache import Store
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TrainConfig, TuneConfig
@@ -14,8 +13,7 @@ from runs.stages.lineage import Lineage, Lineages, Part, evaluate_name, train_na
 ORDER = ("checkpoint", "import", "features", "tuning", "evaluation", "clustering", "fair")
 
 
-@dataclass(frozen=True)
-class PlannedStage:
+class PlannedStage(NamedTuple):
     """One stage of a plan.
 
     Attributes:
@@ -37,49 +35,29 @@ class PlannedStage:
         return self.state == "cached"
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Stages in the order of execution. `str` returns a line for each, and a summary."""
+def in_order(steps: Iterable[PlannedStage]) -> list[PlannedStage]:
+    """Return stages in the order of execution, each once."""
+    return sorted(dict.fromkeys(steps), key=lambda step: ORDER.index(step.stage))
 
-    steps: tuple[PlannedStage, ...]
 
-    @classmethod
-    def of(cls, steps: Iterable[PlannedStage]) -> "Plan":
-        """Return the plan of these stages, each once."""
-        return cls(tuple(sorted(dict.fromkeys(steps), key=lambda step: ORDER.index(step.stage))))
-
-    @property
-    def runs(self) -> int:
-        """Number of MLflow runs that will be created."""
-        return sum(step.runs for step in self.steps)
-
-    @property
-    def summary(self) -> str:
-        stages, cached = len(self.steps), sum(step.is_cached for step in self.steps)
-        return f"{stages:,} stage{_s(stages)}, {cached:,} cached; {self.runs:,} new run{_s(self.runs)}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the plan as a dictionary for JSON."""
-        return {"runs": self.runs, "steps": [vars(step) for step in self.steps]}
-
-    def __str__(self) -> str:
-        width = max((len(step.name) for step in self.steps), default=0)
-        lines = [f"{step.stage:<10}  {step.name:<{width}}  {step.key}  {step.state}" for step in self.steps]
-        return "\n".join([*lines, self.summary])
+def summary(steps: Sequence[PlannedStage]) -> str:
+    """Return the numbers of stages and of new MLflow runs in words."""
+    stages, cached, runs = len(steps), sum(step.is_cached for step in steps), sum(step.runs for step in steps)
+    return f"{stages:,} stage{_s(stages)}, {cached:,} cached; {runs:,} new run{_s(runs)}"
 
 
 def _s(count: int) -> str:
     return "" if count == 1 else "s"
 
 
-def plan(configs: Sequence[RunConfig], store: Store) -> Plan:
+def plan(configs: Sequence[RunConfig], store: Store) -> list[PlannedStage]:
     """Return the plan of configs of any verb.
 
     Raises:
         InputError: the same errors as the stages, as far as they can be detected without computing a result.
     """
     planner = Planner(store)
-    return Plan.of(step for config in configs for step in planner.steps(config))
+    return in_order(step for config in configs for step in planner.steps(config))
 
 
 class Planner:
@@ -97,9 +75,8 @@ class Planner:
         """
         if isinstance(config, ClusterConfig | FairConfig):
             from runs.stages.clustering.stage import stage_of
-            from runs.stages.fair.stage import FairStage
 
-            stage = FairStage.on(config) if isinstance(config, FairConfig) else stage_of(config)
+            stage = stage_of(config)
             return [self._stage(stage.kind, stage.name, stage.key, 1)]
         lineage = self.lineages.of(config)
         results = list(self._results(config, lineage))

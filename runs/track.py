@@ -1,7 +1,7 @@
 """The record of runs in MLflow, by its API: start, find, resume and finish runs.
 
 A command with several configs has one parent run and a nested run of each config. A run becomes FINISHED after
-everything is recorded. Its params are the settings that differ from the defaults; the tag `config` has all of them.
+everything is recorded. Its params are the settings that differ from the defaults; the artifact config.yaml has all.
 """
 
 import getpass
@@ -31,7 +31,6 @@ from runs.record.query import (
     PARENT,
     STAGE,
     RunRow,
-    config_tags,
     experiments,
     read_runs,
     search,
@@ -102,7 +101,6 @@ class Tracker(Address):
         params: Mapping[str, Any],
         config: str = "",
         tags: Mapping[str, Any] | None = None,
-        flat: Mapping[str, Any] | None = None,
         parent: str = "",
     ) -> TrackedRun:
         """Start a run, and record its settings.
@@ -112,7 +110,6 @@ class Tracker(Address):
             key: key of its result.
             params: settings that differ from the defaults.
             config: the whole config as YAML, an artifact.
-            flat: the whole config as a flat mapping, the tag `config`.
             parent: id of its parent run.
         """
         commit, user = code_version(), ""
@@ -125,7 +122,7 @@ class Tracker(Address):
         created = self.client.create_run(self.experiment(experiment), run_name=name, tags=known)
         run = self.tracked(created.info.run_id)
         with run.guarded():
-            self.describe(run, params=params, config=config, tags=tags, flat=flat)
+            self.describe(run, params=params, config=config, tags=tags)
         return run
 
     def describe(
@@ -135,12 +132,11 @@ class Tracker(Address):
         params: Mapping[str, Any],
         config: str = "",
         tags: Mapping[str, Any] | None = None,
-        flat: Mapping[str, Any] | None = None,
     ) -> None:
         """Record the settings of a run, as in `start`: also of a resumed one, which may have been killed before."""
         known = self.client.get_run(run.run_id).data.params  # which MLflow does not change
         new = {name: value for name, value in params.items() if name not in known}
-        run.log(params=new, tags={**(tags or {}), **(config_tags(flat) if flat else {})})
+        run.log(params=new, tags=tags)
         if config:
             run.text(CONFIG, config)
 
@@ -257,16 +253,6 @@ class Tracker(Address):
         condition += f" and tags.fingerprint = '{fingerprint}'" if fingerprint else ""
         condition += f" and tags.`{PARENT}` = '{parent}'" if parent else ""
         return next(search(self, experiments(self), condition), None) if self.exists() else None
-
-    def get(self, run_id: str) -> Any | None:
-        """Return MLflow's `Run` of that id, or None if it does not exist or was deleted."""
-        from mlflow.exceptions import MlflowException
-
-        try:
-            run = self.client.get_run(run_id)
-        except MlflowException:  # the client raises other errors of its own
-            return None
-        return run if run.info.lifecycle_stage == "active" else None
 
     def read(self, run_id: str, name: str, load: Callable[[Path], T], artifacts: str = "") -> T:
         """Return one artifact of a run, read by `load`.

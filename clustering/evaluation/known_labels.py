@@ -18,7 +18,8 @@ from clustering.foundation.streams import stream
 
 _LABEL = ("label", "class", "cluster", "y", "target")
 _ROW = ("row", "number", "point")
-_FILE = ("file", "filename", "path", "name", "image", "picture", "id")
+_ID = ("id", "item")
+_FILE = ("file", "filename", "path", "name", "image", "picture", *_ID)
 FORM = (
     "columns row,label (rows counted from 1), id,label (from 0) or file,label; or a single column with the label of "
     "each point, empty if unknown"
@@ -191,22 +192,9 @@ def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
         InputError: there is no such file, or no label in it; a row or file does not exist or has two labels; or a label
             is not a class of the data set. The message names the line.
     """
-    file = read_table(path, blank_lines=True)
-    places, names = _places(file, data)
-    if not any(names):
+    file, entries = labelled_points(path, data)
+    if not entries:
         raise InputError(f"{file.path}: has no label; required are {FORM}")
-    entries: dict[int, tuple[int, str]] = {}
-    for row, (place, name) in enumerate(zip(places, names, strict=True)):
-        if not name:
-            continue
-        if name.lower() in NO_CATEGORY and name not in data.class_names:
-            raise InputError(f"{file.path}: {file.place(row)}: the label {name!r} may mean none; clear the cell")
-        before = entries.setdefault(place, (row, name))
-        if before[1] != name:
-            raise InputError(
-                f"{file.path}: {file.place(before[0])} and {file.place(row)} are the same point, with labels "
-                f"{before[1]!r} and {name!r}; remove one"
-            )
     classes = data.class_names or tuple(sorted({name for _, name in entries.values()}))
     numbers = {name: number for number, name in enumerate(classes)}
     labels = np.full(_rows(data), -1, dtype=np.int64)
@@ -227,6 +215,29 @@ def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
     return KnownLabels(labels, classes)
 
 
+def labelled_points(path: str | Path, data: Dataset) -> tuple[TableFile, dict[int, tuple[int, str]]]:
+    """Read a file of labels (CSV, Parquet): the file, and by point the row of the file and the label.
+
+    Raises:
+        InputError: see `read_labels`.
+    """
+    file = read_table(path, blank_lines=True)
+    places, names = _places(file, data)
+    entries: dict[int, tuple[int, str]] = {}
+    for row, (place, name) in enumerate(zip(places, names, strict=True)):
+        if not name:
+            continue
+        if name.lower() in NO_CATEGORY and name not in data.class_names:
+            raise InputError(f"{file.path}: {file.place(row)}: the label {name!r} may mean none; clear the cell")
+        before = entries.setdefault(place, (row, name))
+        if before[1] != name:
+            raise InputError(
+                f"{file.path}: {file.place(before[0])} and {file.place(row)} are the same point, with labels "
+                f"{before[1]!r} and {name!r}; remove one"
+            )
+    return file, entries
+
+
 def _places(file: TableFile, data: Dataset) -> tuple[list[int], list[str]]:
     """The point of each line, and its label, empty if there is none; a blank line can be any point."""
     count, columns = _rows(data), {name.strip().lower(): name for name in file.names}
@@ -243,8 +254,8 @@ def _places(file: TableFile, data: Dataset) -> tuple[list[int], list[str]]:
             )
         return list(range(count)), labels[:count]
     given, rows, files, first = column(_LABEL), column(_ROW), column(_FILE), 1
-    if rows is None and not data.names and "id" in columns:
-        rows, first = column(("id",)), 0
+    if rows is None and not data.names and not columns.keys().isdisjoint(_ID):
+        rows, first = column(_ID), 0
     points = rows if rows is not None else files
     if given is None or points is None:
         raise InputError(f"{file.path}: has columns {', '.join(file.names)}; required are {FORM}")

@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always", InputWarning)
             warnings.showwarning = tell  # type: ignore[assignment]
         try:
-            code = int(app(args=_arranged(words, console), prog_name="transduce", standalone_mode=False) or 0)
+            code = int(app(args=_arranged(words), prog_name="transduce", standalone_mode=False) or 0)
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
         except BrokenPipeError:
@@ -97,21 +97,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _arranged(words: Sequence[str], console: Console) -> list[str]:
-    """Return the words with the flags of every verb first, and the habits of Hydra's users in this program's form."""
+def _arranged(words: Sequence[str]) -> list[str]:
+    """Return the words with the flags of every verb first."""
     first = [word for word in words if word in ("--quiet", "-q", "--debug")]
-    others = [word for word in words if word not in (*first, "-m", "--multirun")]
-    if len(first) + len(others) < len(words):
-        console.error("-m is not needed: a key with several values starts one run for each")
+    others = [word for word in words if word not in first]
     if not others or others[0] == "help":
         others[:1] = ["--help"]
     if "=" in others[0]:
         raise InputError(f"the verb must come first: transduce VERB {others[0]} ...")
-    shown = next((word for word in others if word.partition("=")[0] == "--cfg"), None)
-    if shown:
-        at = others.index(shown)
-        kind = shown == "--cfg" and others[at + 1 : at + 2] in (["job"], ["all"])
-        others = ["config", *others[:at], *others[at + 1 + kind :]]
     return [*first, *others]
 
 

@@ -1,7 +1,6 @@
 """The few-shot verbs: quickstart, train, evaluate, tune, compare, tasks. Slow imports stand inside functions."""
 
 import dataclasses
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,11 +24,7 @@ QUICKSTART = "quickstart"
 STATES = {True: "reused", False: "new"}
 
 
-def _quick(settings: Sequence[str]) -> list[EvaluateConfig]:
-    return parse(EvaluateConfig, [f"experiment={QUICKSTART}", *settings])
-
-
-@run_verb("quickstart", EvaluateConfig, _quick)
+@run_verb("quickstart", EvaluateConfig, lambda words: parse(EvaluateConfig, [f"experiment={QUICKSTART}", *words]))
 def quickstart(session: Session, results: "list[Result]") -> None:
     """Train, evaluate and report on the embedded benchmark, in a few minutes.
 
@@ -263,12 +258,10 @@ def tasks(settings: Settings = None) -> int:
     from runs.stages.given_features import given_bank
     from runs.stages.lineage import Lineage, labels_of
     from runs.stages.preflight import tasks_of
+    from runs.storage.together import check_place
 
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"{path}: its folder does not exist; create it, or give another path")
-    if os.path.lexists(path) and not path.is_file():
-        raise InputError(f"{path} is not a file; give another path")
-    if os.path.lexists(path):
+    check_place("file", path)
+    if path.exists():
         read_header(path, "only task lists are overwritten; give another name", FORMAT)
     labels: Any
     if config.features is not None:

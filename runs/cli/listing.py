@@ -28,15 +28,6 @@ def _strategy(name: str, about: str) -> dict[str, Any]:
     return {"name": name, **declared, "needs": groups.needs(kind), "about": about}
 
 
-def _trained() -> Rows:
-    """Return the networks in the results folder, for `classify --backbone FILE` and `checkpoint=FILE`."""
-    from runs.cache import Store
-    from runs.own_data.trained_networks import trained_networks
-
-    found = trained_networks(Store())
-    return [{"name": str(one.path), "about": f"{one.backbone}, trained on {one.benchmark}"} for one in found]
-
-
 def _tables() -> Rows:
     from runs.tables.paper import paper_table
 
@@ -59,7 +50,6 @@ KINDS: Mapping[str, Callable[[], Rows]] = {
     "strategies": lambda: [_strategy(**row) for row in _options("strategy")],
     **{f"{group}s": partial(_options, group) for group in GROUPS_LISTED},
     "objectives": lambda: [{"name": name, "about": groups.comment("method", name)} for name in OBJECTIVES.names()],
-    "trained": _trained,
     "tables": _tables,
     "figures": papers.listed,
 }

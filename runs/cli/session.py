@@ -48,14 +48,16 @@ class Session:
 
     def show_plan(self) -> int:
         """Print the configs and the planned stages; return the exit code."""
-        from runs.plan import plan
+        from runs.plan import plan, summary
 
-        made = plan(self.configs, self.store)
+        steps = plan(self.configs, self.store)
         if self.console.as_json:
-            self.console.json({"configs": [config.as_json() for config in self.configs], **made.as_dict()})
+            known = {"runs": sum(step.runs for step in steps), "steps": [step._asdict() for step in steps]}
+            self.console.json({"configs": [config.as_json() for config in self.configs], **known})
             return 0
-        *steps, summary = str(made).splitlines() or [""]
-        lines = [f"# plan, with results in {self.store.root}", *_first(steps), summary]
+        width = max((len(step.name) for step in steps), default=0)
+        shown = [f"{step.stage:<10}  {step.name:<{width}}  {step.key}  {step.state}" for step in steps]
+        lines = [f"# plan, with results in {self.store.root}", *_first(shown), summary(steps)]
         self.console.write("\n".join([*([to_yaml(self.configs)] if self.configs else []), *lines]))
         return 0
 

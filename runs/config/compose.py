@@ -22,11 +22,6 @@ from runs.config.source import REQUIRED, is_mentioned
 from runs.config.tuning_protocol import default_grids, grid_of
 
 C = TypeVar("C", bound=RunConfig)
-FORMER = {"neighbours": "n_neighbors", "iterations": "max_iter"}  # fields of strategies before the second edition
-DEFAULTS = (
-    "there is no list of defaults; write each option as a line, as `strategy: laplacianshot`, its fields below it as "
-    "`strategy: {name: laplacianshot, weight: 0.5}`, and several options as `strategy: [simpleshot, laplacianshot]`"
-)
 
 
 class Setting(NamedTuple):
@@ -73,8 +68,6 @@ def experiment(name: str, typed: Sequence[Setting] = ()) -> list[list[Setting]]:
     content = groups.experiment(name)
     each = content.pop("each", [{}])
     try:
-        if "defaults" in content:
-            raise InputError(DEFAULTS)
         if not (isinstance(each, list) and each and all(isinstance(line, dict) for line in each)):
             raise InputError("each must be a list of settings, as - {shot: 1, tasks: 100}")
         shared, *lines = [dict(_leaves(settings)) for settings in (content, *each)]
@@ -226,9 +219,6 @@ def _config(schema: type[C], point: Mapping[str, Any]) -> C:
 def _unknown(schema: type[RunConfig], item: Setting, candidates: Sequence[Choice]) -> InputError:
     """Return the error about an unknown key, with the nearest key, the verb that has it, or the option that has it."""
     group, _, field = item.key.rpartition(".")
-    now = FORMER.get(field)
-    if now is not None and any(now in choice.options for choice in candidates):
-        return InputError(f"unknown key {str(item)!r}; it is called {now!r} now")
     if group in group_names(schema):
         chosen = [choice for choice in candidates if choice.key == group]
         fields = [name for choice in chosen for name in choice.options]
@@ -248,8 +238,6 @@ def _unknown(schema: type[RunConfig], item: Setting, candidates: Sequence[Choice
         for kind in (GROUPS[group_of(other, key)] for key in group_names(other)):
             for name in kind.plugins.table if kind.plugins else ():
                 if item.key in groups.described(kind.name, name).hints:
-                    remedy = (
-                        f"`transduce {verb}` has it" if verb else f"omit it, or add {kind.key}={name}, which has it"
-                    )
-                    return InputError(f"unknown key {str(item)!r}; {remedy}")
+                    own = f"omit it, or add {kind.key}={name}, which has it"
+                    return InputError(f"unknown key {str(item)!r}; {f'`transduce {verb}` has it' if verb else own}")
     return unknown("key", str(item), known, "--help")

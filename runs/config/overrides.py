@@ -1,7 +1,7 @@
 """The grammar of `key=value` on the command line and in experiment files, and its conversion to the type of a field.
 
 key=value         one value: null, true, false, a number, text, or a list in brackets such as [45, 66]
-key=a,b,c         three values: one run for each (the product over all such keys); range(0,5) is 0,1,2,3,4
+key=a,b,c         three values: one run for each (the product over all such keys)
 key='a,b'         text in quotes is taken literally, including commas and numbers; quotes are those of YAML
 """
 
@@ -18,10 +18,8 @@ from clustering.foundation.parameters import mismatch
 from runs.config.source import freeze
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
-RANGE = re.compile(r"range\((-?\d{1,9})(?:, *(-?\d{1,9}))?(?:, *(-?[1-9]\d{0,8}))?\)")
 WORDS = {"null": None, "none": None, "true": True, "false": False, "inf": math.inf, "-inf": -math.inf}
 DEEPEST = 20  # nested brackets
-MOST = 10_000  # values of a range
 # a quotation at the beginning of an item, else a character; a quote inside a word, as in o'clock, opens none
 TOKEN = re.compile(r"""(?<![^,\[])\s*(?:'(?:[^']|'')*'|"(?:[^"\\]|\\.)*")|.""", re.DOTALL)
 CLOSING = {"[": "]", "(": ")", "{": "}"}
@@ -73,13 +71,7 @@ def values(key: str, text: str) -> list[Value]:
     for part in _parts(key, text):
         if not part:
             raise InputError(f"{key}={text}: a value is empty, between commas or at an end; remove the extra comma")
-        if match := RANGE.fullmatch(part):
-            numbers = range(*(int(number) for number in match.groups() if number))
-            if not 0 < len(numbers) <= MOST:
-                raise InputError(f"{key}={part} has {len(numbers):,} values; give 1 to {MOST:,}, as range(0,5)")
-            found += [Value(str(number), number) for number in numbers]
-        else:
-            found.append(_value(key, part))
+        found.append(_value(key, part))
     return found
 
 

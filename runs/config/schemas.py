@@ -192,9 +192,6 @@ class EvaluateConfig(StrategyConfig):
     tuning: str | None = key(
         None, "protocol that chooses the strategy's parameters: papers, joint, or FILE.yaml; null: none", counts=False
     )
-    task_seed: Annotated[int, AtLeast(0)] | None = key(
-        None, "seed of the tasks only, so that the same network is used; null: the value of seed"
-    )
     audit: tuple[Literal["best_permutation", "per_true_class", "directed_with_self"], ...] = key(
         (), "inflated accuracies to compute too: best_permutation, per_true_class, directed_with_self"
     )
@@ -214,8 +211,6 @@ class EvaluateConfig(StrategyConfig):
             if (path := self.sampler.options.get(field)) is not None:
                 kept[f"sampler.{field}"] = content(f"sampler.{field}", path, "a file of tasks")
         kept["tasks"] = self.count()
-        if self.seed_of_tasks == self.seed:
-            del kept["task_seed"]
         return {name: value for name, value in kept.items() if self.crosses or name.partition(".")[0] not in CROSSING}
 
     @property
@@ -235,11 +230,6 @@ class EvaluateConfig(StrategyConfig):
     def crosses(self) -> bool:
         """Whether the tasks are of another benchmark than the network's training."""
         return self.target.name != SAME and self.split == "novel"
-
-    @property
-    def seed_of_tasks(self) -> int:
-        """The seed of the tasks."""
-        return self.seed if self.task_seed is None else self.task_seed
 
     def count(self, limit: int | None = None) -> int:
         """Return the number of tasks, if at most `limit` exist."""

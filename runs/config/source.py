@@ -41,7 +41,9 @@ class Described(NamedTuple):
 def describe(kind: type, decided: tuple[str, ...] | None = None) -> Described:
     """Return a dataclass as the settings see it; with `decided`, an estimator without these parameters."""
     if decided is None:
-        defaults = {field.name: freeze(_default(field)) for field in dataclasses.fields(kind) if field.init}
+        known, none = [field for field in dataclasses.fields(kind) if field.init], dataclasses.MISSING
+        defaults = {field.name: REQUIRED if field.default is none else freeze(field.default) for field in known}
+        defaults |= {one.name: freeze(one.default_factory()) for one in known if one.default_factory is not none}
     else:
         found = {one.name: one.default for one in inspect.signature(kind).parameters.values()}
         plain = {name: value for name, value in found.items() if isinstance(value, SIMPLE)}
@@ -58,12 +60,6 @@ def describe(kind: type, decided: tuple[str, ...] | None = None) -> Described:
         written |= inner.hints
     hints = {name: _hint(written.get(name, Any), value) for name, value in defaults.items()}
     return Described(hints, defaults, _documented(kind, tuple(defaults)), first_sentence(kind.__doc__ or ""))
-
-
-def _default(field: "dataclasses.Field[Any]") -> Any:
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return REQUIRED if field.default is dataclasses.MISSING else field.default
 
 
 def _hint(hint: Any, default: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.evaluation.profiles import principal_plane
+from clustering.evaluation.profiles import principal_plane, relabelled_like
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig
 from runs.figures.style import COLOURS, COLUMN, MARKERS, PAGE, count_steps, new_grid, scatter, series, styled
@@ -41,14 +41,8 @@ def of_one_dataset(configs: Sequence[ClusterConfig]) -> None:
 def matched(labels: Labels, reference: Labels) -> Labels:
     """Labels renumbered as the classes of the reference, matched one to one so that they share most points. Labels
     without a class get further numbers."""
-    from scipy.optimize import linear_sum_assignment
-
-    _, of = np.unique(labels, return_inverse=True)
-    _, true = np.unique(reference, return_inverse=True)
-    size = max(of.max(), true.max()) + 1
-    table = np.zeros((size, size), dtype=np.int64)
-    np.add.at(table, (of, true), 1)
-    return np.asarray(linear_sum_assignment(-table)[1][of])
+    of, true = (np.unique(one, return_inverse=True)[1] for one in (labels, reference))
+    return relabelled_like(true, of, int(max(of.max(), true.max())) + 1)
 
 
 @styled

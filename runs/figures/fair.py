@@ -16,7 +16,6 @@ from runs.figures.style import COLOURS, COLUMN, PAGE, count_steps, new_grid, sca
 from runs.figures.titles import either, method_titles, title
 from runs.stages.fair.results import FairResult
 from runs.stages.fair.series import Series, fronts, series_of
-from runs.stages.fair.stage import points_of
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ def points(config: FairConfig) -> tuple[NDArray[Any], NDArray[np.integer], NDArr
     options = config.dataset.options
     if "preprocess" in options:  # before rows are scaled
         config = config.replace(dataset=dataclasses.replace(config.dataset, options={**options, "preprocess": None}))
-    data = points_of(config)
+    data = config.dataset.build().read()
     names, groups = np.unique(next(iter(data.sensitive.values())), return_inverse=True)
     plane = data.values if data.values.shape[1] == 2 else principal_plane(data.values)[0]
     return np.asarray(plane), groups, names

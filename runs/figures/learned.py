@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+STAGE = ("supervised_steps", "steps")
+
+
 def gaps(results: Sequence[Clustered]) -> pd.DataFrame:
     """Logarithms of eigengaps as a tidy frame: penalty, panel, line, run, x (the step), log (NaN for a gap of 0)."""
     frames = []
@@ -63,16 +66,11 @@ def title(config: ClusterConfig) -> str:
     return f"then {steps} steps on all" if first else f"{steps} steps"
 
 
-def _stage(result: Clustered) -> tuple[int, int]:
-    options = result.config.method.options
-    return int(options["supervised_steps"]), int(options["steps"])
-
-
 @styled
 def maps(results: Sequence[Clustered]) -> "tuple[Figure, dict[str, str]]":
     """A row of maps for each data set and seed, in the order of the stages. A point is the number of its class."""
     rows: dict[tuple[str, int], list[Clustered]] = {}
-    for result in sorted(results, key=_stage):
+    for result in sorted(results, key=lambda one: [one.config.method.options[name] for name in STAGE]):
         rows.setdefault((short(result.config.dataset), result.config.seed), []).append(result)
     across, counts = max(map(len, rows.values())), []
     figure, grid = new_grid(len(rows), across, PAGE, 0.2 + len(rows) * (PAGE / max(across, 3) + 0.25))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from runs.cache import key as key_of
 from runs.config.overrides import write
 from runs.figures.style import save_for_print
-from runs.record.query import NOTE, source_tags
+from runs.record.query import NOTE
 from runs.storage.locks import Say, silent
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def logged_figure(
             key=key,
             params={field: ", ".join(texts) for field, texts in values.items()},
             config="---\n".join(f"# runs: {' '.join(run_ids(one))}\n{one.config.to_yaml()}" for one in results),
-            tags={NOTE: caption, **source_tags(sources)},
+            tags={NOTE: caption, "source_runs": " ".join(sources)},
         )
         with started.guarded():
             for path in files:

@@ -7,7 +7,6 @@ figure of clustering, `NAME@DATASET` uses another data set. Settings that are ty
 
 import functools
 import importlib
-import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from clustering.foundation.errors import InputError, unknown
 from runs.config import groups
 from runs.config.base import PLACES, group_names, group_of
-from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig, parse
+from runs.config.configs import SCHEMAS, RunConfig, parse
 from runs.storage.locks import Say
 from runs.tables.paper import SMALL, as_typed
 from runs.tables.published import figures, read_yaml
@@ -29,13 +28,6 @@ if TYPE_CHECKING:
 
 OWN: Mapping[str, str] = {  # figures of no paper, with what they show
     "vlm/regimes": "Accuracy of strategies with class names, by the number of classes present",
-}
-RESULTS: Mapping[str, tuple[type[RunConfig], str]] = {  # class of configs, and what reads their results, by verb
-    "evaluate": (EvaluateConfig, "runs.stages.pipeline:recorded_evaluation"),
-    "tune": (TuneConfig, "runs.stages.tuning:recorded_tuning"),
-    "cluster": (ClusterConfig, "runs.stages.clustering.stage:recorded_clustering"),
-    "fair": (FairConfig, "runs.stages.fair.stage:recorded_fair"),
-    "": (RunConfig, ""),
 }
 
 
@@ -58,7 +50,9 @@ class Drawing:
         """The result of a config from the record; None, with a message, if there is no complete one."""
         if not self.of:
             return SimpleNamespace(config=config, run_ids=())  # the config says where the figure is saved
-        return pkgutil.resolve_name(RESULTS[self.of][1])(config, tracker, say)
+        from runs.jobs import recorded
+
+        return recorded(config, tracker, say)
 
     def drawn(self, results: Sequence[Any]) -> "tuple[Figure, str]":
         """The figure of results, and its caption."""
@@ -76,7 +70,7 @@ class Drawing:
         Raises:
             InputError: no network gives a config, or the configs make no figure.
         """
-        schema, on = RESULTS[self.of][0], {}
+        schema, on = SCHEMAS.get(self.of, RunConfig), {}
         if variant and not self.of:
             raise InputError(f"the figure is of formulas alone and has no data that {variant} could replace; omit it")
         if variant:

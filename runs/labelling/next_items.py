@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.files.cells import NO_VALUE, spelling
+from clustering.datasets.dataset import Dataset
+from clustering.evaluation.known_labels import labelled_points
+from clustering.files.cells import spelling
 from clustering.files.tables import as_text
-from clustering.files.words import csv_lines, plain_name
 from clustering.foundation.errors import InputError
 from runs.cache import Store
 from runs.console.output import Console
@@ -18,8 +19,7 @@ from runs.labelling.labeller import OPEN, labeller_of
 from runs.labelling.pile import Pile, read_pile
 from runs.own_data.own_config import name_problem
 
-ITEMS = ("id", "picture", "file", "filename", "path", "row", "item")
-LABELS = ("label", "class")
+NONE = ("none", "-1")  # labels that are classes only if they are named as such
 
 
 def next_rows(config: NextConfig, console: Console) -> list[dict[str, Any]]:
@@ -62,61 +62,30 @@ def labels_so_far(config: PileConfig, pile: Pile, classes: list[str], console: C
 def read_labels(path: Path, pile: Pile, classes: list[str]) -> NDArray[np.int64]:
     """(N,) index of the label of each item among the classes, `OPEN` without one.
 
-    An item is named by its path in the folder, or by its row number: from 0, as the page writes it, or from 1 in a
-    column `row`, as in `transduce cluster labels=FILE`. Lines without a label are ignored.
-
     Args:
-        path: a CSV file in UTF-8, with a column of items (`ITEMS`) and one of labels (`LABELS`).
+        path: a file that names items and their labels, as those of `transduce cluster labels=FILE`.
         pile: the items.
         classes: class names; those of the file are added in their order.
 
     Raises:
-        InputError: the file cannot be read, has no such columns, or names an unknown item, or one item twice with
-            different labels; the message names the line.
+        InputError: see `clustering.evaluation.known_labels.read_labels`.
     """
+    data = Dataset(pile.features, names=pile.titles if pile.is_folder else (), class_names=tuple(classes))
     try:
-        lines = csv_lines(path)
+        file, entries = labelled_points(path, data)
     except InputError as error:
         raise InputError(f"labels: {error}") from error
-    header = [name.strip().lower() for name in (lines[0][1] if lines else [])]
-    item, label = (next((header.index(name) for name in names if name in header), -1) for names in (ITEMS, LABELS))
-    if -1 in (item, label):
-        raise InputError(
-            f"labels: {path}: its first line names {', '.join(header) or 'nothing'}; it needs a column {ITEMS[0]} (or "
-            f"{', '.join(ITEMS[1:])}), and a column {LABELS[0]}"
-        )
-    counted = header[item] == "row" and not pile.is_folder
-    titles = [str(1 + row) for row in range(len(pile))] if counted else pile.titles
-    rows = {title: row for row, title in enumerate(titles)}
-    rows |= {as_text(title, "./"): row for title, row in rows.items()}
-    plain: dict[str, int] = {}
-    for title, row in rows.items():
-        other = plain.setdefault(plain_name(title), row)
-        plain[plain_name(title)] = row if other == row else OPEN  # two files whose names differ in accents or case only
     known = {unicodedata.normalize("NFC", text): name for name in classes for text in (name, as_text(name))}
     found = np.full(len(pile), OPEN, dtype=np.int64)
-    for number, cells in lines[1:]:
-        line = f"labels: {path}: line {number}"
-        name = unicodedata.normalize("NFC", cells[label].strip()) if len(cells) > label else ""
-        if cell := next((cell for cell in cells if "\n" in cell and cell not in rows), ""):
-            raise InputError(f"{line}: the cell {cell[:40]!r} has a line break; close its quote, or remove it")
-        if not name:
-            continue
+    for row, (line, text) in entries.items():
+        name = unicodedata.normalize("NFC", text)
         if problem := name_problem(name):
-            raise InputError(f"{line}: the name of a class {problem}")
-        title = cells[item] if len(cells) > item else ""
-        row = rows.get(title, plain.get(plain_name(title), OPEN))
-        if row == OPEN:
-            numbers = " (row counts from 1, id from 0)" if counted else ""
-            like = f"as {titles[0]!r} is{numbers}"
-            raise InputError(f"{line}: {title!r} is not in the pile, {like}; mend or remove it")
+            raise InputError(f"labels: {path}: {file.place(line)}: the name of a class {problem}")
         name = known.get(name, name)
-        if name not in classes and name.lower() in {*NO_VALUE, "-1"}:
-            raise InputError(f"{line}: the label {name!r} may mean none; clear the cell, or name the class in classes=")
+        if name not in classes and name.lower() in NONE:
+            remedy = "may mean none; clear the cell, or name the class in classes="
+            raise InputError(f"labels: {path}: {file.place(line)}: the label {name!r} {remedy}")
         if name not in classes:
             classes.append(name)
-        place = classes.index(name)
-        if found[row] not in (OPEN, place):
-            raise InputError(f"{line}: {title!r} has another label above; keep one")
-        found[row] = place
+        found[row] = classes.index(name)
     return found

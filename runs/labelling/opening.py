@@ -17,7 +17,7 @@ from runs.labelling.labeller import OPEN, labeller_of
 from runs.labelling.next_items import labels_so_far
 from runs.labelling.pile import read_pile
 from runs.labelling.session import Session
-from runs.record.server import has_screen
+from runs.record.server import LOOPBACK, has_screen
 from runs.storage.locks import try_locked
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def label(config: LabelConfig, store: Store, console: "Console", *, browse: bool
     Raises:
         InputError: the pile cannot be used, or another process has the session open.
     """
-    from runs.labelling.server import LOOPBACK, last_page, listen, serve
+    from runs.labelling.server import last_page, listen, serve
 
     place = os.path.realpath(config.place)
     name = re.sub(r"[^\w.-]+", "_", config.session or os.path.basename(place), flags=re.ASCII).strip("._")[:60]

@@ -22,7 +22,7 @@ from runs.labelling import views
 from runs.labelling.journal import Given, NotSaved
 from runs.labelling.session import Session
 from runs.own_data.pictures import thumbnail
-from runs.record.server import address
+from runs.record.server import LOOPBACK, address
 from runs.report.rendering import TEMPLATES
 
 STATIC = Path(__file__).parent / "static"
@@ -35,7 +35,6 @@ HEADERS = {
 }
 IN_ADDRESS = ("/api/picture/", "/api/export")
 """Paths whose token may stand in the address, besides the page: a browser opens them without headers of a program."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 EVERYWHERE = ("0.0.0.0", "::")
 Client = Annotated[str, Body(min_length=1, max_length=200)]
 

@@ -8,9 +8,9 @@ import numpy as np
 from clustering.foundation.progress import Progress
 from fsl.features.prompts import PROMPTS
 from runs.own_data.classify import Classified
-from runs.own_data.page import Page, Written, of_frame, output_path, write_page
+from runs.own_data.page import Page, Written, output_path, write_page
 from runs.own_data.pictures import thumbnail_urls
-from runs.report.sections import Item, Section, Shown
+from runs.report.sections import Item, Section, Shown, table_of
 from runs.stages.lineage import short
 from runs.storage.disk import write_text
 from runs.storage.together import Output
@@ -65,7 +65,7 @@ def _introduction(result: Classified) -> list[str]:
     ]
     if result.accuracy is not None:
         lines.append(
-            f"Their folders have the names of classes: compared with these, {_percent(result.accuracy)} "
+            f"Their folders have the names of classes: compared with these, {100 * result.accuracy:.1f} % "
             f"({round(result.accuracy * count):,}) of the predictions are correct. The folder names were not used for "
             "the predictions."
         )
@@ -81,7 +81,7 @@ def _sections(result: Classified, progress: Progress) -> list[Section]:
     files, rows = result.query.files, result.rows.sort_values("probability", kind="stable")
     first = rows.groupby("class").head(max(1, SHOWN // len(result.classes)))
     urls = thumbnail_urls([files[row] for row in first.index], progress)
-    sections = [Section("The classes", tables=[of_frame(result.class_counts())])]
+    sections = [Section("The classes", tables=[table_of(result.class_counts())])]
     for name in result.classes:
         shown, count = first[first["class"] == name], int((rows["class"] == name).sum())
         more = [f"{count - len(shown):,} more that are more certain are not shown."] if count > len(shown) else []
@@ -95,11 +95,6 @@ def _shown(result: Classified, row: Any, url: str) -> Shown:
     second = np.argsort(-chances, kind="stable")[1]  # ties go to the lowest class, as in predictions
     meant = about.get("truth", about["class"])
     return Shown(url, about["picture"], "", result.classes[second], "" if meant == about["class"] else meant)
-
-
-def _percent(share: float) -> str:
-    """Return a share in percent with one decimal, because probabilities are small for many classes."""
-    return f"{100 * share:.1f} %"
 
 
 def _pictures(count: int) -> str:

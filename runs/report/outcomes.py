@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from markupsafe import Markup
+from pandas import DataFrame
 
 from runs.config import groups
 from runs.report.figures import SHIPPED, Figure
@@ -86,8 +87,10 @@ class Outcomes:
             "numbers quoted from elsewhere, times, and descriptions of data."
         )
         coverage = [
-            table_of(["work", *columns], cells, caption),
-            table_of(["verdict", "*reason", "cells"], others, folded="What the other cells need"),
+            table_of(_frame(["work", *columns], cells), caption),
+            table_of(
+                _frame(["verdict", "reason", "cells"], others), text=["reason"], folded="What the other cells need"
+            ),
         ]
         lines = [
             Item(Markup("{}: {}.").format(link(path, paper.path, paper.title), in_words(paper.tables, self.kinds)))
@@ -104,7 +107,7 @@ class Outcomes:
         none = ["None has a run yet. `transduce quickstart` makes the first ones in a few minutes."]
         return rendered([
             Section("Coverage by paper", items=lines, tables=coverage, anchor="coverage"),
-            Section("Claims of the papers", [more], tables=[table_of(["work", *CLAIM_STATUSES], claims)]),
+            Section("Claims of the papers", [more], tables=[table_of(_frame(["work", *CLAIM_STATUSES], claims))]),
             *(
                 Section(heading, [] if found else none, [Item(link(path, self.place(one), one.name)) for one in found])
                 for heading, found in tables.items()
@@ -145,9 +148,9 @@ class Outcomes:
                  one.source]
                 for table in tables for one in table.findings if (one.status != "not run") == run
             ]  # fmt: skip
-            headings = ["claim", "*verdict", "*evidence", "*in", "*judged on", "*source"]
+            frame = _frame(["claim", "verdict", "evidence", "in", "judged on", "source"], rows)
             if rows:
-                sections.append(Section(f"{title}: {len(rows)} claims", tables=[table_of(headings, rows)]))
+                sections.append(Section(f"{title}: {len(rows)} claims", tables=[table_of(frame, text=frame.columns)]))
         about = (
             "Orderings and statements of the papers, checked on the runs that the tables show. A claim is judged on "
             "each table that has its methods. Not run: the table has the methods, but not their runs."
@@ -171,12 +174,13 @@ class Outcomes:
             "Known errors of the print, and caveats. Severity is the importance for comparisons; a number marked as no "
             "target is not compared with a run."
         )
-        why_headings = ["id", "*cause", "*shown by", "*cells"]
-        known_headings = ["id", "*severity", "*what is known", "*cells or figures"]
-        sections = [
-            Section("Causes of differences", [of_causes], tables=[table_of(why_headings, why)]),
-            Section("Errata of the print", [of_print], tables=[table_of(known_headings, known)]),
-        ]
+        sections = []
+        for heading, about, rows, columns in (
+            ("Causes of differences", of_causes, why, ["id", "cause", "shown by", "cells"]),
+            ("Errata of the print", of_print, known, ["id", "severity", "what is known", "cells or figures"]),
+        ):
+            table = table_of(_frame(columns, rows), text=columns)
+            sections.append(Section(heading, [about], tables=[table]))
         return path, "Errata, and causes of differences", rendered(sections)
 
     def _where(self, path: str, places: Sequence[Place]) -> Markup:
@@ -193,3 +197,7 @@ class Outcomes:
 def _number(name: str) -> str:
     """The number of a table or figure, and the data: "4.4 on mini"."""
     return name.partition("/")[2].replace("@", " on ", 1)
+
+
+def _frame(columns: list[str], rows: Sequence[Sequence[str]]) -> DataFrame:
+    return DataFrame(list(rows), columns=columns, dtype=object)  # strings of pandas would lose the markup

@@ -55,7 +55,7 @@ class Reader:
     def __init__(self, runs: Sequence[RunRow], tracker: Tracker, shipped: Shipped | None = None) -> None:
         self._tracker, self._record, self._shipped = tracker, Record(runs, tracker), shipped
         self._datasets = list(dict.fromkeys(run.tags.get("dataset", "") for run in runs))
-        trained = [run for run in runs if run.params.get("pretrained", "None") == "None"]
+        trained = [run for run in runs if "pretrained" not in run.params]
         benchmarks = groups.names("benchmark")
         self._networks = [one for one in dict.fromkeys(map(_network, trained)) if _data(one[0]) in benchmarks]
 

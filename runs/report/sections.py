@@ -3,10 +3,13 @@
 All text is escaped when it is rendered; `Markup` is kept.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Column(NamedTuple):
@@ -57,9 +60,8 @@ class Section(NamedTuple):
     anchor: str = ""
 
 
-def table_of(
-    headings: Sequence[str], rows: Sequence[Sequence[str | Markup]], caption: str | Markup = "", folded: str = ""
-) -> Table:
-    """A table whose first column is text, like those whose heading starts with a star, and whose others are numbers."""
-    columns = [Column(heading.removeprefix("*"), i > 0 and heading[:1] != "*") for i, heading in enumerate(headings)]
+def table_of(frame: "DataFrame", caption: str | Markup = "", *, text: Collection[str] = (), folded: str = "") -> Table:
+    """A table of a page; columns but the first are numbers, aligned to the right, if not named in `text`."""
+    columns = [Column(str(name), place > 0 and name not in text) for place, name in enumerate(frame.columns)]
+    rows = [[cell if isinstance(cell, str) else str(cell) for cell in row] for row in frame.itertuples(index=False)]
     return Table(columns, rows, caption, folded)

@@ -148,13 +148,13 @@ def _about_tasks(config: EvaluateConfig) -> tuple[str, ...]:
     compared.
     """
     images = "target" if config.crosses else "benchmark" if config.features is None else "features"
-    return (images, "sampler", "tasks", "task_seed", "split")
+    return (images, "sampler", "tasks", "split")
 
 
 def _parts(config: EvaluateConfig) -> tuple[str, str]:
     """Return the values that determine the tasks, and those of the strategy; both exclude the seed."""
     keys = {key: value for key, value in config.result_keys().items() if key not in ("seed", "audit")}
-    for name in ("features", "prompt", "task_seed"):  # with a task_seed, the tasks are the same for all seeds
+    for name in ("features", "prompt"):
         keys |= {} if getattr(config, name) is None else {name: getattr(config, name)}
     spelled = {key: f"{key}={keys[key]}" for key in sorted(keys)}
     apart = [key for key in spelled if key.partition(".")[0] in _about_tasks(config)]

@@ -37,7 +37,7 @@ def batch_key(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
     A config that trains a network on each task is evaluated alone, task by task.
     """
     sampler = (config.sampler.plugin, *config.sampler.options.items())
-    tasks = (sampler, config.count(), config.seed_of_tasks, config.base_mean, config.audit)
+    tasks = (sampler, config.count(), config.seed, config.base_mean, config.audit)
     alone = lineage.evaluation(config) if config.needs_images else ""
     return (lineage.bank(config.split), *tasks, config.batch, config.device, alone)
 

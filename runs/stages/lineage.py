@@ -149,7 +149,7 @@ class Lineages:
     """Lineages of many configs. Evaluations of the same training share a lineage, so its images are checked once."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Lineage | InputError] = {}
+        self._known: dict[str, Lineage] = {}
 
     def of(self, config: TrainConfig) -> Lineage:
         """Return `Lineage.of(config)`."""
@@ -158,13 +158,8 @@ class Lineages:
         more = [getattr(config, "crop_pct", None), images, repr(target)]
         alike = json.dumps([config.training_config().flat(), *more], sort_keys=True)
         if alike not in self._known:
-            try:
-                self._known[alike] = Lineage.of(config)
-            except InputError as error:
-                self._known[alike] = error
-        if isinstance(found := self._known[alike], InputError):
-            raise found
-        return found
+            self._known[alike] = Lineage.of(config)
+        return self._known[alike]
 
 
 def _crosses(config: TrainConfig) -> bool:
@@ -249,5 +244,4 @@ def evaluate_name(config: EvaluateConfig | TuneConfig) -> str:
     """Return a readable name of the evaluation, such as `laplacianshot 5w1s glyphs/conv4 on omniglot s0`."""
     network, _, seed = train_name(config).rpartition(" ")
     target = f" on {short(config.choices()['target'])}" if _crosses(config) else ""
-    tasks = "" if (number := getattr(config, "task_seed", None)) is None else f" t{number}"
-    return f"{short(config.strategy)} {config.sampler.build().label} {network}{target} {seed}{tasks}"
+    return f"{short(config.strategy)} {config.sampler.build().label} {network}{target} {seed}"

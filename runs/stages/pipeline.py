@@ -12,7 +12,7 @@ from runs.stages.lineage import Lineage, evaluate_name, short
 from runs.stages.results import Result
 from runs.stages.stage import Failures, Workspace
 from runs.stages.tuning import Tuning, find_tuned, tune
-from runs.storage.locks import Say, silent
+from runs.storage.locks import Say
 from runs.track import Tracker
 
 __all__ = ["CHECKPOINT", "Result", "Tuning", "checkpoint", "evaluation", "features", "recorded_evaluation", "tune"]
@@ -55,7 +55,7 @@ def evaluation(
     return evaluate_tuned(configs, tuned, work, parent=parent, failures=failures)
 
 
-def recorded_evaluation(config: EvaluateConfig, tracker: Tracker, say: Say = silent) -> Result | None:
+def recorded_evaluation(config: EvaluateConfig, tracker: Tracker, say: Say) -> Result | None:
     """Return the evaluation of a config from the cache; None, with a message, if it or its tuning is not there."""
     tuned = find_tuned(config, tracker)
     if config.tuned and tuned is None:

@@ -1,14 +1,13 @@
 """Base of the stages of `transduce cluster` and `transduce fair`: a method on points, and its result."""
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runs.cache import Entry, key, raised
 from runs.record.tracked_run import DataUsed
 from runs.stages.lineage import cluster_name, revisions_of, short
-from runs.stages.stage import Computed, Failures, Stage, Workspace, execute
+from runs.stages.stage import Computed, Stage, Workspace
 from runs.tables.keys import cell_keys
 
 if TYPE_CHECKING:
@@ -30,15 +29,13 @@ class PointsStage(Stage):
     data: str  # fingerprint of the points
 
     @classmethod
-    def described(
-        cls, verb: str, config: Any, keys: Mapping[str, Any], inputs: Mapping[str, Any], tags: Mapping[str, Any]
-    ) -> dict[str, Any]:
+    def described(cls, verb: str, config: Any, keys: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the attributes of a stage. The data set is built, which checks its values and that files exist.
 
         Args:
             verb: first part of the name of the experiment.
             keys: result keys of the config.
-            inputs, tags: those of the key besides the points, and those of the run besides those of all clusterings.
+            inputs: those of the key besides the points.
         """
         source = config.dataset.build()
         data, revisions = source.source(), revisions_of(config)
@@ -48,7 +45,7 @@ class PointsStage(Stage):
             "key": key(cls.kind, keys, {"data": data, **inputs}, revisions),
             "experiment": f"{verb}/{short(config.dataset)}",
             "name": cluster_name(config),
-            "tags": {**known, "revisions": raised(revisions), "cell": cell_keys(config), **tags},
+            "tags": {**known, "revisions": raised(revisions), "cell": cell_keys(config)},
             "shared": (config.dataset, data),
             "source": source,
             "data": data,
@@ -91,13 +88,6 @@ class ClusteringResult:
     reused: bool  # whether it existed before
     shape: tuple[int, int]  # (N, D)
     n_clusters: int  # requested number of clusters K
-
-
-def finished(stages: Sequence[PointsStage], work: Workspace) -> tuple[list[Any], Failures]:
-    """Return the results of stages with the configs that were asked for, in order, and (name, error) of failures."""
-    results, failures = execute(stages, work)
-    kept = [stage for stage in stages if stage.key in results]
-    return [dataclasses.replace(results[stage.key], config=stage.config) for stage in kept], failures
 
 
 def check_labels(labels: Any) -> None:

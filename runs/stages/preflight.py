@@ -80,7 +80,7 @@ def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet | Decoded") 
 
     sampler = cast("Sampler", config.sampler.build())
     try:
-        tasks = sampler.tasks(torch.as_tensor(split.labels), config.seed_of_tasks, split.class_names)
+        tasks = sampler.tasks(torch.as_tensor(split.labels), config.seed, split.class_names)
         tasks.blocks(config.count(tasks.limit))
     except InputError as error:
         benchmark = (config.target if config.crosses else config.benchmark).build() if config.features is None else None

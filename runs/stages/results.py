@@ -1,33 +1,14 @@
 """One evaluated config: the scores of its strategy, read from the record, and its run."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fsl.evaluation.scores import Evaluation
 from runs.config.configs import EvaluateConfig
 from runs.stages.lineage import short, weights_name
-from runs.track import Tracker
 
 PER_TASK = "per_task.npz"
-
-
-def recorded_evaluation(tracker: Tracker, run_id: str, accuracy: float, artifacts: str = "") -> Evaluation:
-    """Return the scores of a run from its file in the record; `artifacts` is the URI of its files, if known.
-
-    Raises:
-        ValueError: the file is missing, damaged, or has another accuracy than the run.
-    """
-
-    def load(path: Path) -> Evaluation:
-        found = Evaluation.load(path)
-        if not math.isclose(found.accuracy, accuracy, rel_tol=1e-6):
-            raise ValueError("changed")
-        return found
-
-    return tracker.read(run_id, PER_TASK, load, artifacts)
 
 
 @dataclass(frozen=True)

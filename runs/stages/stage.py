@@ -14,7 +14,6 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from clustering.foundation.errors import InputError
@@ -22,12 +21,10 @@ from clustering.foundation.progress import Progress, quiet
 from runs.cache import Entry, Store
 from runs.config.base import RunConfig, group_of, top_level
 from runs.config.groups import option
-from runs.config.overrides import write
 from runs.console.endings import explain
 from runs.record.address import RecordUnreachable
 from runs.track import DataUsed, TrackedRun, Tracker
 
-Empty: Mapping[str, Any] = MappingProxyType({})
 DAMAGE = (OSError, EOFError, zipfile.BadZipFile, RecursionError, ValueError, LookupError, TypeError, AttributeError)
 """Errors of reading a damaged file."""
 
@@ -45,9 +42,9 @@ class Computed(NamedTuple):
     """A computed result."""
 
     content: Any  # what `save` writes and `load` reads
-    metrics: Mapping[str, float] = Empty  # metrics of the run
-    tags: Mapping[str, Any] = Empty  # tags of the run that are known only after the computation
-    inputs: Mapping[str, str] = Empty  # fingerprints of the cached results that were used, by `Entry.name`
+    metrics: Mapping[str, float] = {}  # metrics of the run
+    tags: Mapping[str, Any] = {}  # tags of the run that are known only after the computation
+    inputs: Mapping[str, str] = {}  # fingerprints of the cached results that were used, by `Entry.name`
     data: Sequence[DataUsed] = ()  # the data sets that were read
 
 
@@ -134,7 +131,7 @@ def set_values(config: RunConfig) -> dict[str, Any]:
         try:
             defaults: Mapping[str, Any] = option(group_of(type(config), group), choice.name).options
         except InputError:  # an option that is no longer there
-            defaults = Empty
+            defaults = {}
         for name, value in choice.options.items():
             if name not in defaults or defaults[name] != value:
                 values[f"{group}.{name}"] = flat.get(f"{group}.{name}")
@@ -273,10 +270,11 @@ class _Execution:
         if batch:
             runs = tracker.unfinished(batch[0].experiment, [stage.key for stage in batch], batch[0].parent_run)
         for stage in batch:
-            grids = stage.asked.strategy.grids if stage.asked else {}  # of which values were chosen
-            about: dict[str, Any] = {"tags": stage.tags}
-            about["flat"] = stage.config.flat() | {f"tuning.{name}": write(grid) for name, grid in grids.items()}
-            about |= {"params": set_values(stage.config), "config": (stage.asked or stage.config).to_yaml()}
+            tuned = stage.asked.strategy.grids if stage.asked else ()
+            flat, params = stage.config.flat(), set_values(stage.config)
+            params |= {f"strategy.{name}": flat[f"strategy.{name}"] for name in tuned}
+            about: dict[str, Any] = {"tags": stage.tags, "params": params}
+            about["config"] = (stage.asked or stage.config).to_yaml()
             if stage.key in runs:
                 self.work.progress.note(f"going on with the interrupted run of {stage.name}")
                 tracker.describe(runs[stage.key], **about)

@@ -70,7 +70,7 @@ def counts_of(name: str, tables: Iterable[Table], kinds: Kinds) -> dict[str, Any
 def in_words(tables: Iterable[Table], kinds: Kinds) -> str:
     """The numbers of printed, run and reproduced cells as a sentence without a full stop."""
     cells = _by_kind(tables, kinds)
-    results = [cell for cell in cells["results"] if _is_run(cell)]
+    results = [cell for cell in cells["results"] if cell.results or cell.shipped]
     reproduced = sum(cell.verdict == "reproduced" for cell in results)
     others = ", ".join(f"{len(cells[kind])} {kind}" for kind in OTHERS if cells[kind])
     besides = others and f"; besides {others}"
@@ -91,7 +91,3 @@ def all_counts(tracker: "Tracker") -> tuple[list[dict[str, Any]], list[dict[str,
 def _by_kind(tables: Iterable[Table], kinds: Kinds) -> Mapping[str, Sequence[Cell]]:
     printed = [(kinds[table.name, *cell.place], cell) for table in tables for cell in table.cells if cell.printed]
     return {kind: [cell for its, cell in printed if its == kind] for kind in ("results", *OTHERS)}
-
-
-def _is_run(cell: Cell) -> bool:
-    return bool(cell.results or cell.shipped)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from fsl.evaluation.scores import Evaluation
 from runs.cache import raised
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
 from runs.config.groups import names
@@ -118,7 +119,7 @@ class Record:
         chosen: dict[int, SeedResult] = {}
         aside = defaultdict(list)
         for run, on_newest in runs:
-            seed = run.params.get("seed", "")
+            seed = run.tags.get("seed", "")
             if seeds and seed not in seeds:
                 continue
             value, as_printed = self._values(cell, run)
@@ -175,16 +176,17 @@ class Record:
         """The content of the file of a run, read once; None with a message if it is missing or damaged."""
         from runs.stages.clustering.results import TRIALS, Trials
         from runs.stages.fair.results import PATH, TradeOff
-        from runs.stages.results import PER_TASK, recorded_evaluation
+        from runs.stages.results import PER_TASK
 
         if run_id not in self._files:
-            name, load = (PATH, TradeOff.load) if cell.fair else (TRIALS, Trials.load)
+            name, form = (
+                (PER_TASK, Evaluation) if cell.few_shot else (PATH, TradeOff) if cell.fair else (TRIALS, Trials)
+            )
             try:
-                if cell.few_shot:
-                    name = PER_TASK
-                    self._files[run_id] = recorded_evaluation(self._tracker, run_id, value, artifacts)
-                else:
-                    self._files[run_id] = self._tracker.read(run_id, name, load, artifacts)
+                content: Any = self._tracker.read(run_id, name, form.load, artifacts)
+                if isinstance(content, Evaluation) and not math.isclose(content.accuracy, value, rel_tol=1e-6):
+                    raise ValueError("changed")
+                self._files[run_id] = content
             except ValueError as error:
                 self._files[run_id] = None
                 lost = "no claim is checked on it, and of a path of weights no cell is filled"
@@ -218,7 +220,7 @@ def _data_of(config: Config) -> Any:
 
 def _data(run: RunRow) -> str:
     """Fingerprints of the data of a run, and of its target if it has one; or of given features."""
-    if run.params.get("features", "None") != "None":
+    if "features" in run.params:
         return run.tags.get("features", "")
     return f"{run.tags.get('data', '')} {run.tags.get('target_data', '')}".strip()
 

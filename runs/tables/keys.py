@@ -22,7 +22,7 @@ def settings_of(config: Config) -> dict[str, str]:
     if isinstance(config, EvaluateConfig):
         files = None if config.features is None else ",".join(Path(file).name for file in config.features)
         tuning = config.tuning if config.tuned else None
-        keys |= {"features": files, "prompt": config.prompt, "tuning": tuning, "task_seed": config.task_seed}
+        keys |= {"features": files, "prompt": config.prompt, "tuning": tuning}
     if isinstance(config, FairConfig) and "fairness_weight" not in signature(config.method.outline).parameters:
         del keys["fairness_weight"]  # the method has no weight
     return {name: str(value) for name, value in keys.items() if value is not None and name not in IGNORED}
@@ -52,14 +52,9 @@ def features_here(config: Config) -> str:
 def cell_keys(config: Config) -> str:
     """The keys of all cells that a run fills, separated by spaces: the tag `cell` of the run.
 
-    A run whose tasks are drawn from its own seed belongs to two series: one in which each seed has its own tasks, and
-    one with this `task_seed`. Given features count by their content and by their names.
+    Given features count by their content and by their names.
     """
-    series: list[Config] = [config]
-    if isinstance(config, EvaluateConfig):
-        own = [None] if config.seed_of_tasks == config.seed else []
-        series = [config.replace(task_seed=seed) for seed in (*own, config.seed_of_tasks)]
-    return " ".join(dict.fromkeys(cell_key(one, content) for one in series for content in ("", features_here(one))))
+    return " ".join(dict.fromkeys(cell_key(config, content) for content in ("", features_here(config))))
 
 
 def differences(other: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ def test_three_answers_from_trials_that_are_made_once(clustered, tracker):
     assert metrics["nmi_label_selected"] == trials.held_out["nmi"][trials.selected]
     assert trials.confidence.shape == (30,)
     assert (trials.confidence > 1 / 3).all()
-    run = tracker.get(result.run_id)
+    run = tracker.client.get_run(result.run_id)
     assert run.data.tags["dataset"] == "spirals"
     assert "method.weight" not in run.data.params, "params are settings that differ from the defaults"
     logged = run.data.metrics
@@ -204,7 +204,7 @@ def asked_network(pictures: Path):
 
 def test_a_run_has_curves_sizes_scores_and_what_was_learned(asked_network, store, tracker, notes):
     (result,) = clustering(asked_network(), store, tracker, progress=notes)
-    run = tracker.get(result.run_id)
+    run = tracker.client.get_run(result.run_id)
     curve = [point.value for point in tracker.client.get_metric_history(result.run_id, "loss")]
     assert len(curve) == 3
     watched = tracker.client.get_metric_history(result.run_id, "watched_nmi")
@@ -238,7 +238,7 @@ def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(asked_ne
     (resumed,) = clustering(config, store, tracker, progress=notes)
     assert resumed.run_id == begun.info.run_id
     assert "went on after epoch 2" in notes
-    assert tracker.get(resumed.run_id).info.status == "FINISHED"
+    assert tracker.client.get_run(resumed.run_id).info.status == "FINISHED"
     with pytest.raises(KeyboardInterrupt):
         clustering(config, store, tracker, progress=Stopping(100), force=True)
     (whole,) = clustering(config, store, tracker, force=True)
@@ -357,7 +357,7 @@ def asked_steps(*more: str) -> list[ClusterConfig]:
 def test_a_run_has_curves_sizes_scores_and_what_was_learned_in_steps(store, tracker, notes, tmp_path):
     config = asked_steps("labels=12")
     (result,) = clustering(config, store, tracker, progress=notes)
-    run = tracker.get(result.run_id)
+    run = tracker.client.get_run(result.run_id)
     history = tracker.client.get_metric_history
     assert [point.step for point in history(result.run_id, "supervised_loss")] == [10, 20]
     assert [point.step for point in history(result.run_id, "loss")] == [30, 40, 45]
@@ -442,7 +442,7 @@ def test_coarse_labels_of_half_the_points_and_the_others_are_judged(store, track
 )
 def test_features_are_not_judged_by_points_whose_class_they_were_learned_with(store, tracker, notes, more):
     (learned,) = clustering(asked_steps(*more, "supervised_steps=3", "steps=3"), store, tracker)
-    bank = FeatureBank.load(Path(tracker.get(learned.run_id).data.tags["features"]))
+    bank = FeatureBank.load(Path(tracker.client.get_run(learned.run_id).data.tags["features"]))
     config, data = learned.config, points_of(learned.config)
     told = known_of(config, data).told
     assert bank.provenance["told"] == str(0 if told is None else told.sum())

@@ -7,13 +7,11 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from clustering.datasets.folder import Folder as Points
 from clustering.files import pictures as picture_files
 from clustering.files.pictures import open_picture
-from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.plugins import dotted
 from fsl.backbones import create_backbone
@@ -24,9 +22,8 @@ from fsl.benchmarks.survey import survey
 from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.own_data.trained_networks import FILE, trained_networks
+from runs.stages.checkpoints import CHECKPOINT
 from runs.stages.lineage import Lineage, evaluate_name
-from runs.stages.preflight import tasks_of
 from tests.fsl.small_benchmarks import few
 
 NAMES = Cub.classes
@@ -191,25 +188,6 @@ def test_a_file_that_is_none_or_whose_code_fails(tmp_path, code, typed, message)
         parse(EvaluateConfig, [typed])
 
 
-def test_a_seed_of_the_tasks_alone():
-    parsed = {
-        key: parse(EvaluateConfig, ["strategy=simpleshot", *key.split()])[0]
-        for key in ("seed=3", "seed=3 task_seed=3", "seed=3 task_seed=4", "seed=4")
-    }
-    same, explicit, others, network = parsed.values()
-    assert same.result_keys() == explicit.result_keys()
-    assert explicit.replace(seed=5).seed_of_tasks == 3
-    assert "task_seed" not in same.result_keys()
-    first, second, third = (Lineage.of(config) for config in (same, others, network))
-    assert first.checkpoint == second.checkpoint != third.checkpoint
-    assert first.evaluation(same) != second.evaluation(others)
-    labels = torch.arange(8).repeat_interleave(20)
-    split = type("Split", (), {"labels": labels, "class_names": tuple("abcdefgh")})()
-    drawn = [tasks_of(config, split).first(20).query for config in (same, others, network)]
-    assert not torch.equal(drawn[0], drawn[1])
-    assert torch.equal(drawn[1], drawn[2])
-
-
 @pytest.fixture
 def no_heif(monkeypatch):
     monkeypatch.setitem(sys.modules, "pillow_heif", None)
@@ -244,22 +222,15 @@ def add_network(store):
     backbone = create_backbone("conv4", channels=3, size=32)
 
     def save(folder):
-        save_backbone(folder / FILE, backbone, "conv4", channels=3, size=32, about=about)
+        save_backbone(folder / CHECKPOINT, backbone, "conv4", channels=3, size=32, about=about)
 
-    return store.publish("checkpoint", "0123456789abcdef", save).path / FILE
+    return store.publish("checkpoint", "0123456789abcdef", save).path / CHECKPOINT
 
 
-def test_networks_that_are_here(pictures, tmp_path, store, monkeypatch, capsys):
+def test_without_a_network_the_message_names_one(pictures, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, PACKAGE, None)
     assert main(pictures) == 2
-    assert "transduce list trained" in capsys.readouterr().err
-    path = add_network(store)
-    assert [(found.path, found.backbone, found.benchmark) for found in trained_networks(store)] == [
-        (path, "conv4", "mini")
-    ]
-    monkeypatch.setenv("TRANSDUCE_RESULTS", str(store.root))
-    assert main(["list", "trained", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["trained"][0]["name"] == str(path)
+    assert "transduce train" in capsys.readouterr().err
 
 
 def test_pictures_of_telephones_are_skipped_on_request_only(pictures, store, no_heif, tmp_path, capsys):
@@ -270,12 +241,3 @@ def test_pictures_of_telephones_are_skipped_on_request_only(pictures, store, no_
     assert re.search(r"0\.heic.*transduce\[heif\]", capsys.readouterr().err)
     assert main([*words, "broken=skip"]) == 0
     assert capsys.readouterr().err.count("skipped: ") == 2
-
-
-def test_a_damaged_header_is_no_network(store):
-    path = add_network(store)
-    for number, about in enumerate(["[1]", "[" * 9999, "7"]):
-        folder = store.cache("checkpoint") / f"{number}"
-        shutil.copytree(path.parent, folder)
-        write_tensors(folder / FILE, {"x": torch.zeros(1)}, {"backbone": "conv4", "about": about})
-    assert [found.path for found in trained_networks(store)] == [path]

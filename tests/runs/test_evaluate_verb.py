@@ -71,7 +71,7 @@ def test_the_audit_is_kept_apart(trained, tracker, grid):
         assert (best >= second.accuracies - 1e-12).all()
         assert third.reused
         np.testing.assert_array_equal(best, third.audits["best_permutation"])
-        metrics = tracker.get(second.run_id).data.metrics
+        metrics = tracker.client.get_run(second.run_id).data.metrics
         assert metrics["audit_best_permutation"] == pytest.approx(best.mean())
         assert metrics["accuracy"] == pytest.approx(first.accuracy)
 
@@ -108,7 +108,7 @@ def test_of_one_task_both_means_are_shown_with_intervals_over_queries(trained, t
     assert result.reused
     assert result.units == "queries"
     assert f"{100 * result.classes.mean:.2f} ± {100 * result.classes.half_width:.2f} %" in out
-    run = tracker.get(result.run_id).data
+    run = tracker.client.get_run(result.run_id).data
     assert run.metrics["accuracy_per_class"] == pytest.approx(result.classes.mean)
     assert run.metrics["accuracy_ci95"] == pytest.approx(1.96 * np.std(result.query_right) / math.sqrt(63))
     assert run.tags["interval"] == "over queries"

@@ -10,8 +10,9 @@ from fairness.datasets import DATASETS
 from runs.cli import main
 from runs.config.configs import FairConfig, parse
 from runs.figures.fair import cost_of_fairness
+from runs.stages.clustering.stage import clustering
 from runs.stages.fair.series import fronts, series_of
-from runs.stages.fair.stage import FairStage, fair_clustering
+from runs.stages.fair.stage import FairStage
 from runs.tables.trade_off import footnote, rows
 from tests.runs.records import copy_results, runs_of
 
@@ -32,9 +33,7 @@ def asked():
 @pytest.fixture
 def one(store, tracker):
     def run(configs, **options):
-        results, failed = fair_clustering(configs, store, tracker, **options)
-        assert not failed
-        return results
+        return clustering(configs, store, tracker, **options)
 
     return run
 
@@ -42,7 +41,7 @@ def one(store, tracker):
 @pytest.fixture(scope="session")
 def fair_results(results_of):
     """A results folder with the run of `asked()`. Copy it, do not touch it."""
-    return results_of("fair", lambda *where: fair_clustering(parse(FairConfig, SMALL), *where))[0]
+    return results_of("fair", lambda *where: clustering(parse(FairConfig, SMALL), *where))[0]
 
 
 @pytest.fixture

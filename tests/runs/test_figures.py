@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
 from fsl.evaluation.scores import half_width
@@ -26,8 +24,7 @@ from runs.figures.intervals import intervals_figure
 from runs.figures.lines import differences, lines_figure, summary
 from runs.figures.quickstart import descent_figure
 from runs.figures.style import COLOURS, FORMATS, LINES, MARKERS, new_grid, save, series, styled
-from runs.record.query import NOTE, SOURCES, RunRow, source_runs, source_tags
-from runs.record.tracked_run import TAG_LENGTH
+from runs.record.query import NOTE, RunRow
 from runs.report.figures import read_figures
 from runs.stages.pipeline import Tuning, evaluation, tune
 from runs.stages.tuning import recorded_tuning
@@ -119,7 +116,7 @@ def test_accuracy_against_the_weight_is_drawn_as_the_runs_say(made, read):
     assert [axes.get_ylabel() for axes in figure.axes] == ["1-shot accuracy (%)", "5-shot accuracy (%)"]
     for axes, tuning in zip(figure.axes, made.tunings, strict=True):
         for bars, curve in zip(axes.containers, (tuning.curves[-1], tuning.novel), strict=True):
-            runs = [made.tracker.get(trial.result.run_id).data.metrics for trial in curve.trials]
+            runs = [made.tracker.client.get_run(trial.result.run_id).data.metrics for trial in curve.trials]
             means, widths = (np.array([run[name] for run in runs]) for name in ("accuracy", "accuracy_ci95"))
             np.testing.assert_array_equal(bars[0].get_xdata().tolist(), WEIGHTS)
             np.testing.assert_allclose(bars[0].get_ydata().tolist(), 100 * means)
@@ -443,12 +440,3 @@ def test_a_shipped_drawing_is_shown_unless_the_user_has_one(
     assert figure.about
     assert figure.caption == "My < caption" if own else "fairness" in figure.caption
     assert own or figure.svg.startswith("<?xml")
-
-
-@given(st.integers(0, 1000))
-def test_tags_with_the_sources_of_a_figure(count: int) -> None:
-    run_ids = [f"{i:032x}" for i in range(count)]
-    tags = source_tags(run_ids)
-    assert source_runs(tags) == run_ids
-    assert SOURCES in tags
-    assert all(len(value) <= TAG_LENGTH for value in tags.values())

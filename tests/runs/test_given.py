@@ -117,7 +117,7 @@ def test_tuning_looks_at_validation_and_base_features_and_never_at_novel_ones(fi
     )
     assert result.config.strategy.options["weight"] == chosen["weight"]
     (asked,) = parse(EvaluateConfig, [*settings, "shot=1", "tasks=30", "tuning=short.yaml", "device=cpu"])
-    assert [step.stage for step in plan([asked], store).steps] == ["tuning", "evaluation"]
+    assert [step.stage for step in plan([asked], store)] == ["tuning", "evaluation"]
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,6 @@ def test_the_network_of_the_source_is_used_as_it_is(trained, tracker, configs, n
     (run,) = read_runs(tracker, "evaluate/Tiny")
     assert run.name == evaluate_name(config) == "simpleshot 5w1s Tiny/conv4 on Coloured s0"
     assert run.params["target"] == "tiny_plugins:Coloured"
-    assert run.params["base_mean"] == "source"
     assert len(run.tags["target_data"]) == 16
     assert run.tags["data"] == Lineage.of(configs()[0]).source
     assert 0.2 < result.accuracy <= 1

@@ -86,7 +86,7 @@ def test_training(interrupt_at, store, tracker, config, notes, number):
     (dead,) = runs_of(tracker, "train/Tiny")
     assert dead.info.status == ("RUNNING" if number == signal.SIGKILL else "KILLED")
     assert not store.peek("checkpoint", Lineage.of(config).checkpoint), "nothing half-done counts"
-    states = {step.stage: step.state for step in plan([config], store).steps}
+    states = {step.stage: step.state for step in plan([config], store)}
     assert states["checkpoint"] == "interrupted"
     if number != signal.SIGKILL:
         assert "same command" in messages
@@ -166,5 +166,5 @@ def test_a_killed_forced_run_is_marked_by_a_command_that_reuses(verb, trained_re
     values = {"stage": "evaluation", "key": "f" * 16, "params": {}, "config": "", "tags": {}}
     killed = tracker.start("evaluate/Tiny", "killed", **values)
     assert main(command) == 0
-    assert tracker.get(killed.run_id).info.status == "KILLED"
+    assert tracker.client.get_run(killed.run_id).info.status == "KILLED"
     assert read_runs(tracker, "") == finished

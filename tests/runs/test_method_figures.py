@@ -16,10 +16,8 @@ from runs.figures.clusterings import chosen_labels, cluster_pictures, matched, p
 from runs.figures.formulas import FIRST
 from runs.figures.papers import drawing
 from runs.figures.titles import method_titles
-from runs.stages.clustering.stage import clustering, points_of, recorded_clustering
+from runs.stages.clustering.stage import clustering, points_of, stage_of
 from runs.stages.clustering.trials import known_labels
-from runs.stages.fair.stage import fair_clustering
-from runs.stages.fair.stage import points_of as fair_points_of
 from tests.runs.test_figures import ends
 
 SMALL = ["dataset=spirals", "arms=3", "points=30", "method=xsdc", "n_features=4", "starts=1", "selection=null"]
@@ -78,7 +76,7 @@ def test_accuracy_along_a_setting_is_that_of_the_runs(store, tracker, name, give
 def test_eigengaps_are_those_of_the_runs(store, tracker):
     given = ["steps=4", "assignment=balancing,eigenvectors_kmeans", "penalty=0.25,0.1", "seed=1,2"]
     results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
-    read = [recorded_clustering(result.config, tracker) for result in results]  # from the file of the run
+    read = [stage_of(result.config).find(tracker.store, tracker) for result in results]  # from the file of the run
     figure, caption = drawing("xsdc/13").drawn(read)
     assert [axes.get_title() for axes in figure.axes] == ["penalty 0.1", "penalty $2^{-2}$"]
     for axes, penalty in zip(figure.axes, (0.1, 0.25), strict=True):
@@ -110,7 +108,7 @@ def test_a_map_is_of_points_of_which_nothing_is_known(store, tracker):
     results = clustering(
         [one for one in parse(ClusterConfig, plain) if learned.title(one) != "2 steps"], store, tracker
     )
-    read = [recorded_clustering(result.config, tracker) for result in results]
+    read = [stage_of(result.config).find(tracker.store, tracker) for result in results]
     figure, caption = drawing("xsdc/4").drawn(read[::-1])
     titles = [axes.get_title().splitlines() for axes in figure.axes]
     assert [title for title, _ in titles] == ["untrained", "3 supervised steps", "then 2 steps on all"]
@@ -295,9 +293,7 @@ SMALL_FAIR = ["dataset=synthetic", "n_init=1", "max_iter=5"]
 def run(store, tracker):
     def make(*settings, weights="0,10,500"):
         configs = parse(FairConfig, [*SMALL_FAIR, f"fairness_weight={weights}", *settings])
-        results, failed = fair_clustering(configs, store, tracker)
-        assert not failed
-        return results
+        return clustering(configs, store, tracker)
 
     return make
 
@@ -337,7 +333,7 @@ def test_points_are_in_their_own_units_and_shaped_by_group(run):
     (result,) = run("method=fair_kmeans")
     plane, of_points, _ = fair.points(result.config)
     assert np.linalg.norm(plane, axis=1).max() > 2, "not the angles that the method sees"
-    rows = fair_points_of(result.config).values
+    rows = result.config.dataset.build().read().values
     np.testing.assert_allclose(plane / np.linalg.norm(plane, axis=1, keepdims=True), rows)
     figure, _ = fair.partitions([result])
     groups, *plots = figure.axes

@@ -81,10 +81,9 @@ def test_numbers_and_texts_are_exact(tracker, filled):
 def test_parent_runs_of_commands_are_left_out(store):
     tracker = Tracker(store)
     with tracker.command("evaluate/x", "evaluate 2 configs", "a" * 16) as parent:
-        flat = {"seed": 0}
-        tracker.start("evaluate/x", "x", stage="evaluation", key="b", params={}, flat=flat, parent=parent).finish()
+        tracker.start("evaluate/x", "x", stage="evaluation", key="b", params={"seed": 0}, parent=parent).finish()
     assert [(row.name, row.params) for row in read_runs(tracker, "")] == [("x", {"seed": "0"})]
-    assert tracker.get(parent).info.status == "FINISHED"
+    assert tracker.client.get_run(parent).info.status == "FINISHED"
 
 
 # Faults.

@@ -38,7 +38,7 @@ def test_transduce_ui_until_it_is_ended(server, store, child_environment, tmp_pa
     command = ["-m", "runs.cli", "ui", f"port={port}", f"results={store.root}"]
     with in_background(command, child_environment, log) as child:
         assert wait_for(child, port) == 200
-        shown = f"MLflow UI: http://127.0.0.1:{port} (press Ctrl-C to stop)"
+        shown = f"MLflow UI: http://127.0.0.1:{port} (press Ctrl-C to stop), on {store.database}"
         until(lambda: shown in log.read_text())
         with pytest.raises(InputError, match=f"port {port}: "):
             serve(store, port=port)
@@ -77,7 +77,7 @@ def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments,
     assert not trained.database.exists()
     dead = tracker.start("evaluate/Tiny", "x", stage="evaluation", key="d", params={})
     tracker.end_dead_runs()
-    assert tracker.get(dead.run_id).info.status == "KILLED"
+    assert tracker.client.get_run(dead.run_id).info.status == "KILLED"
     site = build_report(trained, tracker, experiments={"tiny": configs}).parent
     page = (site / "experiments" / "tiny.html").read_text()
     assert f'"http://127.0.0.1:{port}/#/runs/{run.info.run_id}"' in page

@@ -10,14 +10,13 @@ import pytest
 
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.record.query import RunRow, config_tags, read_runs
 from runs.stages.given_features import given_bank
 from runs.stages.pipeline import evaluation
 from runs.tables.evidence import Record
 from runs.tables.formats import FILES
 from runs.tables.grid import table_of
 from runs.tables.judging import judge, judged
-from runs.tables.keys import cell_keys, settings_of
+from runs.tables.keys import settings_of
 from runs.tables.paper import paper_table, recipe_of
 from runs.tables.published import published_table
 from runs.tables.shipped import shipped_results
@@ -60,28 +59,6 @@ def test_the_newest_run_wins_and_the_other_is_named(recorded, trained, tracker, 
     assert any(old in note for note in table.notes)
 
 
-def test_a_run_whose_tasks_are_of_its_seed_belongs_to_both_series(tracker):
-    def runs_of(*keys):
-        configs = parse(EvaluateConfig, ["strategy=simpleshot", *keys])
-        rows = []
-        for i, config in enumerate(configs):
-            params, tags = {"seed": str(config.seed)}, {"data": "x", "cell": cell_keys(config)}
-            rows.append(
-                RunRow(f"run{i}", "", "evaluate/glyphs", 0, None, "FINISHED", params, {"accuracy": 0.5}, tags, "")
-            )
-        return rows
-
-    def filling(runs, *keys):
-        table = table_of("t", parse(EvaluateConfig, ["strategy=simpleshot", *keys]))
-        (cell,) = Record(runs, tracker).filled(table).cells
-        return [result.run_id for result in cell.results]
-
-    series = runs_of("seed=0,1,2", "task_seed=1")
-    assert filling(series, "seed=0,1,2", "task_seed=1") == ["run0", "run1", "run2"]
-    assert filling(series, "seed=0,1,2") == ["run1"]
-    assert filling(runs_of("seed=0,1,2"), "seed=0,1,2", "task_seed=1") == ["run1"]
-
-
 def test_deleted_and_failed_runs_fill_nothing(recorded, tracker, grid):
     tracker.client.delete_run(recorded["simpleshot", "1-shot"].run_id)
     tracker.client.set_terminated(recorded["laplacianshot", "3-shot"].run_id, "FAILED")
@@ -98,7 +75,7 @@ def test_a_run_of_other_code_is_left_aside_by_name(recorded, tracker, grid):
 
 def test_all_cells_of_a_benchmark_stand_on_the_same_images(recorded, tracker, grid):
     """Those of the newest run: what was on others is left out in every cell, not in its own alone."""
-    newest = max(recorded, key=lambda place: tracker.get(recorded[place].run_id).info.start_time)
+    newest = max(recorded, key=lambda place: tracker.client.get_run(recorded[place].run_id).info.start_time)
     tracker.client.set_tag(recorded[newest].run_id, "data", "fedcba9876543210")
     table = read_table("tiny", grid(), tracker)
     for place, result in recorded.items():
@@ -120,15 +97,11 @@ def test_all_cells_of_a_benchmark_stand_on_the_same_images(recorded, tracker, gr
 @pytest.mark.parametrize("ours", [True, False])
 def test_runs_that_others_wrote_are_no_danger(recorded, tracker, grid, strange, numbers, whole, ours):
     run = tracker.client.get_run(recorded["simpleshot", "1-shot"].run_id)
-    (row,) = [row for row in read_runs(tracker, "evaluate/") if row.run_id == run.info.run_id]
-    config = {name: value for name, value in {**row.params, **strange}.items() if value is not None}
-    tags = {name: value for name, value in run.data.tags.items() if not name.startswith("config")}
-    tags |= config_tags(config)
+    tags = {name: value for name, value in {**run.data.tags, **strange}.items() if value is not None}
     tags = {name: value for name, value in tags.items() if ours or name != "data"}
     other = tracker.client.create_run(run.info.experiment_id, tags=tags).info.run_id
-    for name, value in {**run.data.params, **strange}.items():
-        if value is not None:
-            tracker.client.log_param(other, name, value)
+    for name, value in run.data.params.items():
+        tracker.client.log_param(other, name, value)
     for name, value in {**run.data.metrics, **numbers}.items():
         tracker.client.log_metric(other, name, value)
     tracker.client.set_terminated(other)

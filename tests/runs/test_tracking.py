@@ -77,7 +77,7 @@ def test_the_block_of_a_run_marks_how_it_ended(tracker):
     with pytest.raises(RuntimeError, match="later"), finished.guarded():
         raise RuntimeError("later")
     assert [status(tracker, run) for run in (killed, failed, finished)] == ["KILLED", "FAILED", "FINISHED"]
-    assert tracker.get(failed.run_id).data.tags["ended"] == "OSError: http://host does not answer"
+    assert tracker.client.get_run(failed.run_id).data.tags["ended"] == "OSError: http://host does not answer"
 
 
 def test_a_resumed_run_is_the_same_run_and_repeats_nothing(tracker, notes):
@@ -96,7 +96,7 @@ def test_a_resumed_run_is_the_same_run_and_repeats_nothing(tracker, notes):
     }.items():
         history = tracker.client.get_metric_history(run.run_id, name)
         assert [(point.step, point.value) for point in history] == expected
-    tags = tracker.get(run.run_id).data.tags
+    tags = tracker.client.get_run(run.run_id).data.tags
     assert (status(tracker, run), tags["resumed"], "ended" in tags) == ("FINISHED", "1", False)
     assert tracker.unfinished("evaluate/tiny", ["a" * 16]) == {}
     tracker.client.delete_run(start(tracker).run_id)

@@ -150,8 +150,8 @@ def test_an_interrupted_tuning_goes_on_in_its_run(trained, tracker, config, note
     assert found.tuned.run_id == parent.info.run_id
     assert "going on with the interrupted run" in notes
     assert done < {run.info.run_id for run in children(tracker, parent.info.run_id)}
-    assert tracker.get(parent.info.run_id).info.status == "FINISHED"
-    assert "ended" not in tracker.get(parent.info.run_id).data.tags
+    assert tracker.client.get_run(parent.info.run_id).info.status == "FINISHED"
+    assert "ended" not in tracker.client.get_run(parent.info.run_id).data.tags
 
 
 def test_a_tuning_never_opens_novel_classes(trained, tracker, config, monkeypatch):
@@ -192,7 +192,7 @@ def test_the_novel_curve_comes_after_the_choice_and_changes_nothing(trained, tra
     real, seen = tuning.evaluate_tuned, []
 
     def watched(configs, *rest, parent, **more):
-        seen.append((configs[0].split, tracker.get(parent.run_id).info.status))
+        seen.append((configs[0].split, tracker.client.get_run(parent.run_id).info.status))
         return real(configs, *rest, parent=parent, **more)
 
     monkeypatch.setattr(tuning, "evaluate_tuned", watched)
@@ -203,7 +203,7 @@ def test_the_novel_curve_comes_after_the_choice_and_changes_nothing(trained, tra
     assert found.novel.lost.mean >= 0
     (plain,) = evaluation([asked.trial(asked.strategy.at(found.tuned.values), "novel", 35)], trained, tracker)
     np.testing.assert_array_equal(found.novel.chosen.result.accuracies, plain.accuracies)
-    metrics = tracker.get(found.tuned.run_id).data.metrics
+    metrics = tracker.client.get_run(found.tuned.run_id).data.metrics
     assert metrics["novel_accuracy"] == pytest.approx(plain.accuracy)
     assert tune(shortest, trained, tracker).tuned == found.tuned, "it is no part of the identity"
 
@@ -214,7 +214,7 @@ def test_evaluate_takes_what_was_chosen_by_reference(trained, tracker, shortest,
     found = tune(shortest, trained, tracker)
     assert found.reused
     assert result.tuned == found.tuned
-    run = tracker.get(result.run_id)
+    run = tracker.client.get_run(result.run_id)
     assert (run.data.tags["tuning_key"], run.data.tags["tuning_run"]) == (found.tuned.key, found.tuned.run_id)
     assert run.data.params["tuning"].endswith("short.yaml")
     for field, value in found.tuned.values.items():

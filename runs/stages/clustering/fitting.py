@@ -1,9 +1,8 @@
 """The stage of a clustering: all trials of a method on the points of a config, as one run in the record."""
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -33,7 +32,6 @@ class ClusteringStage(PointsStage):
 
     kind, artifacts, form = "clustering", (TRIALS,), Trials
     remedy = "another seed, more starts, fewer clusters, or other parameters of the method"  # for empty clusters
-    more_tags: ClassVar[Mapping[str, str]] = {}
 
     # the trials from which labels select, and their share of labels; None: no selection by labels
     selection: Selection | None
@@ -43,10 +41,7 @@ class ClusteringStage(PointsStage):
         """Return the stage of a config; raises InputError for a wrong value or missing files."""
         own = selection_for(config)
         chosen = None if own is None else [own.trials, own.share, *map(dict, own.settings)]
-        return cls(
-            selection=own,
-            **cls.described("cluster", config, config.result_keys(), {"selection": chosen}, cls.more_tags),
-        )
+        return cls(selection=own, **cls.described("cluster", config, config.result_keys(), {"selection": chosen}))
 
     def read(self) -> "Dataset":
         from clustering.datasets.dataset import check

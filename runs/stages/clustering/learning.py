@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,8 +57,6 @@ ENOUGH = 300  # steps that suffice for most data sets of small images
 class LearningStage(ClusteringStage):
     """One config whose method learns features. Weights and features are files of the result."""
 
-    more_tags = MappingProxyType({"watched": f"{', '.join(WATCHED)} along the training: nothing selects by them"})
-
     @abstractmethod
     def learn(self, run: TrackedRun, folder: Path, known: Known, points: Points, work: Workspace) -> Learned:
         """Train, or resume an interrupted training, in a folder, and leave the weights there in the file `NETWORK`."""
@@ -94,11 +92,9 @@ class LearningStage(ClusteringStage):
         work.progress.note(
             f"learned features: {path} (transduce cluster dataset=features {setting('path', path)} method=kmeans)"
         )
-        return (
-            trials,
-            {"empty_clusters": int((sizes == 0).sum())},
-            {"features": str(path), "sizes": " ".join(map(str, sizes))},
-        )
+        tags = {"features": str(path), "sizes": " ".join(map(str, sizes))}
+        tags |= {"watched": f"{', '.join(WATCHED)} along the training: nothing selects by them"}
+        return trials, {"empty_clusters": int((sizes == 0).sum())}, tags
 
     def save(self, content: Trials, folder: Path) -> None:
         super().save(content, folder)

@@ -1,26 +1,29 @@
 """Clustering of configs: their stages, and results that are computed, found or planned."""
 
+import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.progress import Progress, quiet
 from runs.cache import Store
-from runs.config.cluster import ClusterConfig
+from runs.config.configs import ClusterConfig, FairConfig
 from runs.stages.clustering.fitting import ClusteringStage
-from runs.stages.clustering.results import Clustered
 from runs.stages.lineage import short
-from runs.stages.points import finished
-from runs.stages.stage import Workspace
-from runs.storage.locks import Say, silent
+from runs.stages.points import PointsStage
+from runs.stages.stage import Failures, Workspace, execute
 from runs.track import Tracker
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
 
 
-def stage_of(config: ClusterConfig) -> ClusteringStage:
+def stage_of(config: ClusterConfig | FairConfig) -> PointsStage:
     """Return the stage of a config. Data set and method are built, which checks values and that files exist."""
+    if isinstance(config, FairConfig):
+        from runs.stages.fair.stage import FairStage
+
+        return FairStage.on(config)
     method = config.method.build()
     if config.learns:
         from runs.stages.clustering.learning import NetworkStage, check_learner
@@ -45,31 +48,39 @@ def stage_of(config: ClusterConfig) -> ClusteringStage:
 
 
 def clustering(
-    configs: Sequence[ClusterConfig], store: Store, tracker: Tracker, *, progress: Progress = quiet, force: bool = False
-) -> list[Clustered]:
-    """Return the trials of each config, in order; finished ones are taken from the cache.
+    configs: Sequence[Any],
+    store: Store,
+    tracker: Tracker,
+    *,
+    progress: Progress = quiet,
+    force: bool = False,
+    failures: Failures | None = None,
+) -> list[Any]:
+    """Return the results of clusterings, with or without groups, each once; finished ones are taken from the cache.
 
     Each config has a run of its own. If a method fails, the others are run and recorded before its error is raised.
+
+    Args:
+        failures: list to which failed methods are appended, with the names of their runs; None: the first is raised.
 
     Raises:
         InputError: wrong values or missing files; raised before anything is clustered.
     """
-    stages = [stage_of(config) for config in configs]
-    say_balanced(configs, progress)
-    results, failures = finished(stages, Workspace(store, tracker, progress, force))
-    if failures:
-        raise failures[0][1]
-    return results
-
-
-def recorded_clustering(config: ClusterConfig, tracker: Tracker, say: Say = silent) -> Clustered | None:
-    """Return the clustering of a config from the cache; None if it is missing or damaged."""
-    return stage_of(config).find(tracker.store, tracker)
+    stages = list({stage.key: stage for stage in map(stage_of, configs)}.values())
+    say_balanced([config for config in configs if isinstance(config, ClusterConfig)], progress)
+    results, failed = execute(stages, Workspace(store, tracker, progress, force))
+    if failures is not None:
+        failures += failed
+    elif failed:
+        raise failed[0][1]
+    kept = [stage for stage in stages if stage.key in results]
+    return [dataclasses.replace(results[stage.key], config=stage.config) for stage in kept]
 
 
 def points_of(config: ClusterConfig) -> "Dataset":
     """Read the points of a config's data set, in their order."""
-    return stage_of(config).read()
+    data: Dataset = stage_of(config).read()
+    return data
 
 
 def say_balanced(configs: Sequence[ClusterConfig], progress: Progress) -> None:

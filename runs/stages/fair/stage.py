@@ -6,29 +6,23 @@ import inspect
 import math
 import time
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clustering.evaluation.protocol import random_state
 from clustering.foundation.errors import InputError
-from clustering.foundation.progress import Progress, quiet
+from clustering.foundation.progress import Progress
 from clustering.methods import with_known
 from fairness.methods import METHODS, UNFAIR, kind_of
 from fairness.trade_off import path_weights
-from runs.cache import Entry, Store
+from runs.cache import Entry
 from runs.config.fair import FairConfig
 from runs.config.overrides import values
 from runs.record.tracked_run import TrackedRun
 from runs.stages.fair.results import PATH, FairResult, TradeOff
 from runs.stages.lineage import short
-from runs.stages.points import Points, PointsStage, finished
+from runs.stages.points import Points, PointsStage
 from runs.stages.stage import Computed, Workspace
-from runs.storage.locks import Say, silent
-from runs.track import Tracker
-
-if TYPE_CHECKING:
-    from fairness.datasets.dataset import FairDataset
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +44,7 @@ class FairStage(PointsStage):
         keys = config.result_keys() | {"n_clusters": int(clusters)}
         if not hasattr(method, "path"):  # it has no weights
             del keys["fairness_weight"]
-        return cls(clusters=int(clusters), method=method, **cls.described("fair", config, keys, {}, {}))
+        return cls(clusters=int(clusters), method=method, **cls.described("fair", config, keys, {}))
 
     def compute(self, run: TrackedRun, prepared: Points, work: Workspace) -> Computed:
         from sklearn.exceptions import ConvergenceWarning
@@ -105,33 +99,6 @@ class FairStage(PointsStage):
     def result(self, content: TradeOff, entry: Entry, run_id: str) -> FairResult:
         found = FairResult(*self.about(entry, run_id), kind_of(self.method), content)
         return dataclasses.replace(found, n_clusters=content.group_counts.shape[2])
-
-
-def fair_clustering(
-    configs: Sequence[FairConfig], store: Store, tracker: Tracker, *, progress: Progress = quiet, force: bool = False
-) -> tuple[list[FairResult], list[Exception]]:
-    """Return the trade-offs of the configs, in order, and the errors; finished trade-offs are taken from the cache.
-
-    Each config has a run of its own. If a method fails, the others are run and recorded, and its error is returned with
-    their results.
-
-    Raises:
-        InputError: wrong values or missing files; raised before anything is clustered.
-    """
-    stages = {stage.key: stage for stage in map(FairStage.on, configs)}
-    results, failures = finished(list(stages.values()), Workspace(store, tracker, progress, force))
-    return results, [error for _, error in failures]
-
-
-def recorded_fair(config: FairConfig, tracker: Tracker, say: Say = silent) -> FairResult | None:
-    """Return the fair clustering of a config from the cache; None if it is missing or damaged."""
-    return FairStage.on(config).find(tracker.store, tracker)
-
-
-def points_of(config: FairConfig) -> "FairDataset":
-    """Read the points of a config's data set, in their order."""
-    data: FairDataset = FairStage.on(config).read()
-    return data
 
 
 def estimator(config: FairConfig) -> Any:

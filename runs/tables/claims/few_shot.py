@@ -28,7 +28,7 @@ MOST_TASKS = 0.95
 """A claim about tasks holds if it is true for a larger share of them."""
 ROUNDING = 1e-6
 """Largest relative rise of the objective that counts as float32 rounding."""
-APART = ("strategy", "sampler", "tuning", "tasks", "task_seed", "prompt")
+APART = ("strategy", "sampler", "tuning", "tasks", "prompt")
 """Groups of settings that differ between the cells of one benchmark and network."""
 
 
