@@ -1,8 +1,5 @@
 """The one optimiser and its parts: points, prototypes, terms, transport, pseudo-labels, descent, against loops."""
 
-import math
-from typing import Any
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,25 +8,18 @@ from torch import Tensor
 
 from clustering.foundation.streams import stream
 from clustering.graphs.dense_graph import DenseGraph
-from clustering.optimiser import prototypes
 from clustering.optimiser.descent import descend
 from clustering.optimiser.guard import Status
-from clustering.optimiser.objective import Term
 from clustering.optimiser.points import (
     Features,
-    Gram,
-    Points,
-    cosines,
-    squared_distances,
-    squared_pairwise,
 )
 from clustering.optimiser.prototypes import best_assigned
 from clustering.optimiser.pseudo_labels import adm
 from clustering.optimiser.rows import Rows
-from clustering.optimiser.terms import Laplacian, MixtureEvidence, ProportionEntropy, Scatter
+from clustering.optimiser.terms import Laplacian
 from clustering.optimiser.transport import sinkhorn
 from clustering.seeding import plus_plus
-from tests.oracles import information_loops, transport_loops
+from tests.oracles import information_loops
 
 DOUBLE = torch.float64
 
@@ -88,17 +78,6 @@ def test_it_stops_at_stationary_points(seed: int, weight: float) -> None:
 
 @settings(deadline=None, max_examples=12)
 @given(seed=st.integers(0, 10_000), weight=st.floats(0.1, 5))
-def test_a_problem_alone_equals_the_same_in_a_batch(seed: int, weight: float) -> None:
-    graph, cost = random_graph(seed, 4, 10, 3), random_cost(seed, 4, 10, 3)
-    together = descend(cost, [Laplacian(graph, weight)])
-    for i in range(4):
-        alone = descend(cost[i : i + 1], [Laplacian(DenseGraph(graph.weights[i : i + 1]), weight)])
-        torch.testing.assert_close(alone.assignments[0], together.assignments[i], atol=1e-12, rtol=0)
-        assert alone.iterations[0] == together.iterations[i]
-
-
-@settings(deadline=None, max_examples=12)
-@given(seed=st.integers(0, 10_000), weight=st.floats(0.1, 5))
 def test_clamped_rows_stay_one_hot(seed: int, weight: float) -> None:
     graph, cost = random_graph(seed, 3, 12, 3), random_cost(seed, 3, 12, 3)
     generator = torch.Generator().manual_seed(seed)
@@ -113,68 +92,6 @@ def test_clamped_rows_stay_one_hot(seed: int, weight: float) -> None:
     torch.testing.assert_close(found.objective, objective(found.assignments, cost, graph.weights, weight))
 
 
-def test_brute_force_on_a_tiny_problem() -> None:
-    """At R's scale the vertices' energies: no vertex lies below the relaxed minimum found from the best vertex."""
-    graph, cost = random_graph(11, 1, 5, 2), random_cost(11, 1, 5, 2)
-    best = math.inf
-    for code in range(2**5):
-        labels = torch.tensor([[code >> i & 1 for i in range(5)]])
-        S = torch.nn.functional.one_hot(labels, 2).double()
-        value = float(objective(S, cost, graph.weights, 0.8)[0])
-        found = descend(cost, [Laplacian(graph, 0.8)], start=S, max_iterations=500)
-        assert float(found.objective[0]) <= value + 1e-6
-        best = min(best, value)
-    assert float(descend(cost, [Laplacian(graph, 0.8)]).objective[0]) <= best + 1e-6
-
-
-def two_forms(seed: int) -> tuple[Points, Points, torch.Tensor, torch.Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(3, 9, 5, generator=generator, dtype=torch.float64)
-    which = (torch.rand(3, 9, generator=generator) < 0.5).double()
-    direction = torch.randn(3, 9, generator=generator, dtype=torch.float64) / 9
-    coefficients = torch.rand(3, 4, 9, generator=generator, dtype=torch.float64)
-    moved = x + which[..., None] * (direction[:, None] @ x)
-    return Features(x).moved(which, direction), Gram(x @ x.mT).moved(which, direction), moved, coefficients
-
-
-@settings(deadline=None, max_examples=10)
-@given(seed=st.integers(0, 10_000))
-def test_both_forms_agree_with_the_definition(seed: int) -> None:
-    features, gram, x, coefficients = two_forms(seed)
-    prototypes = coefficients @ x
-    expected = torch.stack([((x - m[:, None]) ** 2).sum(-1) for m in prototypes.unbind(1)], dim=1)
-    angle = torch.nn.functional.cosine_similarity(x[:, None], prototypes[:, :, None], dim=-1)
-    for points in (features, gram):
-        torch.testing.assert_close(points.squared_norms, (x**2).sum(-1))
-        torch.testing.assert_close(points.inner(coefficients), prototypes @ x.mT)
-        torch.testing.assert_close(squared_distances(points, coefficients), expected)
-        torch.testing.assert_close(cosines(points, coefficients), angle)
-        torch.testing.assert_close(points.pairwise(), x @ x.mT)
-        torch.testing.assert_close(squared_pairwise(points), ((x[:, :, None] - x[:, None]) ** 2).sum(-1))
-        some = torch.tensor([2, 0])
-        torch.testing.assert_close(points.select(some).inner(coefficients[some]), points.inner(coefficients)[some])
-
-
-def random(seed: int, *shape: int) -> Tensor:
-    return torch.rand(*shape, generator=torch.Generator().manual_seed(seed), dtype=DOUBLE)
-
-
-@settings(deadline=None, max_examples=15)
-@given(seed=st.integers(0, 10_000))
-def test_modes_are_fixed_points_alike_by_features_and_products_alone_and_in_a_batch(seed: int) -> None:
-    x, weights = 3 * random(seed, 3, 9, 3), (random(seed + 1, 3, 2, 9) - 0.4).relu()
-    weights[:, :, 0] = 1  # uneven, or the start may be a stationary point that rounding leaves either way
-    widths = random(seed + 2, 3, 1, 1) + 0.3
-    means = Features(x).means(weights)
-    found = Features(x).mean_shift(means, weights, widths, tolerance=1e-9)
-    again = Features(x).mean_shift(found, weights, widths, tolerance=0, max_iterations=1)
-    torch.testing.assert_close(again @ x, found @ x, atol=1e-6, rtol=0)
-    gram = Gram(x @ x.mT).mean_shift(means, weights, widths, tolerance=1e-9)
-    torch.testing.assert_close(gram @ x, found @ x, atol=1e-6, rtol=0)
-    alone = Features(x[1:2]).mean_shift(means[1:2], weights[1:2], widths[1:2], tolerance=1e-9)
-    torch.testing.assert_close(alone[0], found[1])
-
-
 def test_by_product_modes_rank_saturated_assignments() -> None:
     logits = torch.tensor([[[60.0, 90.0, 70.0, 0.0], [0.0, 0.0, 0.0, 5.0]]])
     members = torch.tensor([[[True, True, True, False], [False, False, False, True]]])
@@ -185,52 +102,6 @@ def test_by_product_modes_rank_saturated_assignments() -> None:
 
 def draw(seed: int, *shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def both(seed: int, shift: float = 0.0) -> tuple[Rows, Features, torch.Tensor]:
-    """Rows and the same points as features, both counted from the rows' origin, and weights (2, 3, 25) of classes."""
-    x = draw(seed, 25, 4) + shift
-    rows = Rows.of(x)
-    return (
-        rows,
-        Features((x - (0 if rows.origin is None else rows.origin)).expand(2, -1, -1)),
-        draw(seed, 2, 3, 25).abs(),
-    )
-
-
-@settings(deadline=None, max_examples=15)
-@given(seed=st.integers(0, 10_000), shift=st.sampled_from([0.0, 50.0]))
-def test_they_are_the_rules_of_small_tasks(seed: int, shift: float) -> None:
-    rows, points, weights = both(seed, shift)
-    assert (rows.origin is not None) == (shift > 0)
-    variance = torch.full((2, 1, 1), 1.5, dtype=torch.float64)
-    pairs: list[tuple[Any, Any]] = [
-        (prototypes.Means(rows), prototypes.Means(points)),
-        (prototypes.Modes(rows, 1.5), prototypes.Modes(points, variance)),
-    ]
-    coefficients = weights / weights.sum(dim=2, keepdim=True)
-    coordinates = coefficients @ points.values
-    for mine, theirs in pairs:
-        torch.testing.assert_close(mine.cost(coordinates), theirs.cost(coefficients))
-        found = mine.update(coordinates, weights, None)
-        torch.testing.assert_close(found, theirs.update(coefficients, weights, None) @ points.values, atol=1e-3, rtol=0)
-    indices = torch.tensor([[3, 0, 7], [1, 1, 24]])
-    torch.testing.assert_close(rows.at(indices), prototypes.Means(points).at(indices) @ points.values)
-
-
-@settings(deadline=None, max_examples=15)
-@given(seed=st.integers(0, 10_000), variance=st.floats(0.05, 5))
-def test_no_mean_shift_step_lowers_the_density(seed: int, variance: float) -> None:
-    rows, _, weights = both(seed)
-    modes = rows.at(torch.tensor([[0, 1, 2], [3, 4, 5]]))
-
-    def density(at: torch.Tensor) -> torch.Tensor:
-        return (torch.exp(rows.squared_distances(at) / (-2 * variance)) * weights).sum(dim=2)
-
-    for _ in range(5):
-        after = rows.mean_shift(modes, weights, variance, max_iterations=1)
-        assert bool((density(after) >= density(modes) - 1e-12).all())
-        modes = after
 
 
 @settings(deadline=None, max_examples=15)
@@ -244,48 +115,6 @@ def test_seeds_are_distinct_points_and_each_trial_has_its_own_stream(seed: int, 
         assert len(rows.at(found[trial]).unique(dim=0)) == count
         alone = plus_plus(rows, count, [stream(seed, "seeds", trial)])
         assert alone[0].tolist() == found[trial].tolist()
-
-
-B, N, K, SUPPORT = 3, 6, 3, 4
-
-
-def draw_terms(seed: int, kind: str, *, gram: bool = True, masked: bool = False) -> tuple[Term, list[torch.Tensor]]:
-    """The term and two states."""
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(B, SUPPORT + N, 5, generator=generator, dtype=torch.float64)
-    labelled = torch.nn.functional.one_hot(torch.tensor([0, 1, 2, 0]), K).T.double().expand(B, -1, -1)
-    valid = torch.ones(B, 1, N, dtype=torch.float64)
-    valid[0, 0, 4:] = 0
-    mask = valid if masked else None
-    points = Gram(torch.bmm(x, x.mT)) if gram else Features(x)
-    terms: dict[str, Term] = {
-        "scatter": Scatter(points, labelled, mask, weight=1.7),
-        "scatter with a prior": Scatter(points, labelled, mask, weight=1.7, prior=3.0),
-        "proportions": ProportionEntropy(0.7, mask),
-        "mixture": MixtureEvidence(labelled.sum(2, keepdim=True), mask, concentration=0.6, prior=1.5, dimensions=3),
-    }
-    scores = 2 * torch.randn(2, B, N, K, generator=generator, dtype=torch.float64)
-    return terms[kind], list(torch.softmax(scores, dim=-1))
-
-
-kinds = pytest.mark.parametrize("kind", ["scatter", "scatter with a prior", "proportions", "mixture"])
-
-
-@kinds
-@pytest.mark.parametrize("masked", [False, True])
-@settings(deadline=None, max_examples=15)
-@given(seed=st.integers(0, 100_000))
-def test_the_gradient_is_the_slope_and_tangents_lie_above(kind: str, masked: bool, seed: int) -> None:
-    term, (first, second) = draw_terms(seed, kind, masked=masked)
-    value, gradient = term.value_and_gradient(first)
-    other, _ = term.value_and_gradient(second)
-    way = second - first
-    slope = (gradient * way).sum((1, 2))
-    ends = [term.value_and_gradient(first + step * way)[0] for step in (1e-6, -1e-6)]
-    torch.testing.assert_close((ends[0] - ends[1]) / 2e-6, slope, rtol=1e-5, atol=1e-6)
-    assert bool((other <= value + slope + 1e-9).all())
-    if masked:
-        assert float(gradient[0, 4:].abs().max()) == 0
 
 
 def draw_transport(
@@ -306,17 +135,6 @@ def confident(seed: int, sharpness: float, batch: int = 3, points: int = 60, cla
     rows = 0.2 + torch.rand(batch, points, generator=generator, dtype=torch.float64)
     columns = torch.rand(batch, classes, generator=generator, dtype=torch.float64) ** 3 + 1e-3
     return [sharpness * torch.log_softmax(logits, 2), rows, columns * (rows.sum(1) / columns.sum(1))[:, None]]
-
-
-@settings(deadline=None, max_examples=10)
-@given(seed=st.integers(0, 100_000), scale=st.sampled_from([0.1, 1.0]), points=st.integers(1, 9))
-def test_transport_agrees_with_loops(seed: int, scale: float, points: int) -> None:
-    scores, rows, columns = draw_transport(seed, scale, points=points)
-    found = sinkhorn(scores, rows, columns, tolerance=1e-13)
-    for i in range(3):
-        expected = transport_loops.sinkhorn(scores[i].tolist(), rows[i].tolist(), columns[i].tolist(), 200)
-        plan = found.assignments[i] * rows[i][:, None]
-        torch.testing.assert_close(plan, torch.tensor(expected, dtype=torch.float64), atol=1e-9, rtol=1e-6)
 
 
 @settings(deadline=None, max_examples=20)

@@ -316,3 +316,31 @@ def test_a_network_too_deep_for_the_images() -> None:
         create_backbone("inception_v3", channels=1, size=28)
     with pytest.raises(InputError, match=r"'conv4' .*1 x 8 x 8"):
         create_backbone("conv4", channels=1, size=8)
+
+
+def test_networks_of_files(tmp_path, monkeypatch) -> None:
+    """A class, and a function registered with timm; other callables are refused."""
+    (tmp_path / "nets_of_mine.py").write_text(
+        "from timm.models import register_model\n"
+        "from torch import nn\n"
+        "class Net(nn.Sequential):\n"
+        "    def __init__(self, in_chans):\n"
+        "        super().__init__(nn.Conv2d(in_chans, 5, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())\n"
+        "@register_model\n"
+        "def net_of_mine(pretrained=False, **options):\n"
+        "    return Net(options['in_chans'])\n"
+        "def other(in_chans):\n"
+        "    return Net(in_chans)\n"
+        "def resnet18(in_chans):\n"
+        "    return Net(in_chans)\n"
+        "class Passes(Net):\n"
+        "    def __init__(self, **options):\n"
+        "        super().__init__(options['in_chans'] + options['num_classes'])\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    for name in ("./nets_of_mine.py:Net", "nets_of_mine:Net", "./nets_of_mine.py:net_of_mine", "net_of_mine"):
+        assert create_backbone(name, channels=2, size=9).feature_size == 5
+    assert create_backbone("./nets_of_mine.py:Passes", channels=2, size=9).feature_size == 5
+    for name in ("other", "resnet18"):  # timm has a resnet18, which is not this one
+        with pytest.raises(InputError, match="neither a subclass"):
+            create_backbone(f"./nets_of_mine.py:{name}", channels=2, size=9)

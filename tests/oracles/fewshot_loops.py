@@ -3,6 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.oracles.parts import class_means, softmax, squared_distances
+from tests.oracles.parts import graph as graph_of
+
 Array = NDArray[np.float64]
 
 
@@ -18,8 +21,7 @@ def transform(x: Array, name: str, base_mean: Array | None) -> Array:
 
 
 def simpleshot(support: Array, labels: list[int], query: Array, way: int, cosine: bool = False) -> list[int]:
-    means = [np.mean([s for s, y in zip(support, labels, strict=True) if y == k], axis=0) for k in range(way)]
-    answers = []
+    means, answers = class_means(support, labels, way), []
     for q in query:
         if cosine:
             scores = [1 - q @ m / (np.linalg.norm(q) * np.linalg.norm(m)) for m in means]
@@ -48,7 +50,7 @@ def laplacianshot(
     original, published = query, variant != "corrected"
     if shift:
         query = query + (support.mean(0) - query.mean(0))
-    prototypes = [np.mean([s for s, y in zip(support, labels, strict=True) if y == k], axis=0) for k in range(way)]
+    prototypes = class_means(support, labels, way)
     if rectify:
         everything = list(support) + list(query)
         sums = [np.zeros(support.shape[1]) for _ in range(way)]
@@ -70,25 +72,8 @@ def laplacianshot(
             prototypes[k] = sums[k] / scale
     if variant == "alpha_tim":
         query = original
-    n = len(query)
-    cost = np.array([[((q - m) ** 2).sum() for m in prototypes] for q in query])
-    W = np.zeros((n, n))
-    for p in range(n):
-        others = sorted((q for q in range(n) if q != p), key=lambda q: (((query[p] - query[q]) ** 2).sum(), q))
-        for q in others[:n_neighbors]:
-            W[p, q] = 1
-    if graph == "average":
-        W = (W + W.T) / 2
-    elif graph == "union":
-        W = np.maximum(W, W.T)
-    elif graph == "mutual":
-        W = np.minimum(W, W.T)
+    cost, W = squared_distances(query, prototypes), graph_of(query, n_neighbors, graph)
     Y = softmax(-cost)
     for _ in range(iterations):
         Y = softmax(-cost + weight * W @ Y)
     return Y
-
-
-def softmax(logits: Array) -> Array:
-    e = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))

@@ -56,12 +56,6 @@ class Failing:
         raise ZeroDivisionError("on purpose")
 
 
-@dataclass(frozen=True)
-class NoStrategy:
-    """A dataclass that is no strategy: it has no transform."""
-
-    def predict(self, episodes):
-        return None
 
 
 @dataclass(frozen=True)
