@@ -27,8 +27,6 @@ from clustering.optimiser.points import Features, Gram
 from tests.oracles import nearest_loops as oracle
 
 SEARCHES: tuple[Search, ...] = ("tree", "blocks", "hnsw")
-
-
 SYMMETRIES: tuple[Symmetry, ...] = typing.get_args(Symmetry)
 
 

@@ -95,12 +95,13 @@ def unequal(tasks: Tasks) -> Tasks:
 def test_right_answers_by_class() -> None:
     """Counted one query at a time. Tasks of 5 of the 8 classes, and of 3 of them, so that some are never asked."""
     bank = make_bank()
+    features = transform_features(bank.features, "CL2N", bank.base_mean)
     for tasks in (
         unequal(Balanced(query=10).tasks(bank.labels).first(30)),
         unequal(Balanced(way=2, query=10).tasks(bank.labels[:75]).first(7)),
     ):
         found = evaluate({"s": SimpleShot()}, bank, tasks, batch=8)["s"]
-        predicted = SimpleShot().predict(gathered(features_of(bank), tasks, "CL2N")).labels
+        predicted = SimpleShot().predict(gathered(features, tasks, "CL2N")).labels
         asked, right = [0] * 8, [0] * 8
         for i, query in itertools.product(range(len(tasks)), range(tasks.query.shape[1])):
             if tasks.query_mask is not None and tasks.query_mask[i, query]:
@@ -112,10 +113,6 @@ def test_right_answers_by_class() -> None:
         shares = [r / n for r, n in zip(right, asked, strict=True) if n]
         assert found.classes.mean == pytest.approx(sum(shares) / len(shares))
         assert [bool(np.isnan(share)) for share in found.classes.accuracies] == [n == 0 for n in asked]
-
-
-def features_of(bank: FeatureBank) -> torch.Tensor:
-    return transform_features(bank.features, "CL2N", bank.base_mean)
 
 
 def test_the_interval_of_one_task_is_over_its_queries() -> None:
@@ -181,10 +178,13 @@ class Faulty:
         return FAULTS[self.fault](episodes, probabilities, torch.zeros(len(probabilities), dtype=torch.int64))
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_faulty_strategy_is_named_with_its_fault(fault: str) -> None:
+@pytest.mark.parametrize(("fault", "inference"), [*((fault, False) for fault in FAULTS), ("changes query", True)])
+def test_a_faulty_strategy_is_named_with_its_fault(fault: str, inference: bool) -> None:
     bank = make_bank()
-    with pytest.raises((InputError, RuntimeError), match="strategy mine: .*" + fault.replace(" ", " .*")):
+    with (
+        torch.inference_mode(inference),
+        pytest.raises((InputError, RuntimeError), match="strategy mine: .*" + fault.replace(" ", " .*")),
+    ):
         evaluate({"mine": Faulty(fault)}, bank, Balanced(query=10).tasks(bank.labels), 20)  # type: ignore[dict-item]
 
 
@@ -400,9 +400,3 @@ def test_evaluation_is_the_same_under_inference_mode() -> None:
         inside = scores()
     for name, accuracies in plain.items():
         np.testing.assert_array_equal(inside[name], accuracies)
-
-
-def test_changed_episodes_are_noticed_under_inference_mode() -> None:
-    bank = make_bank()
-    with torch.inference_mode(), pytest.raises(InputError, match=r"changes .*query.* of its episodes"):
-        evaluate({"changing": Faulty("changes query")}, bank, Balanced(query=10).tasks(bank.labels), 5)  # type: ignore[dict-item]

@@ -333,11 +333,7 @@ class TestNetworks:
 
 
 LITE = "tf_efficientnet_lite0"
-
-
 FIRST = ("_depthwise_conv", "_bn1", "_project_conv", "_bn2")
-
-
 OTHERS = ("_expand_conv", "_bn0", "_depthwise_conv", "_bn1", "_project_conv", "_bn2")
 
 

@@ -89,11 +89,7 @@ def test_the_public_code_shifts_only_where_it_rectifies() -> None:
 
 
 KINDS = {SLKMeans: "means", SLKMS: "modes", SLKBO: "points", KMeans: "means", KModes: "modes"}
-
-
 NOT_OF_THE_LOOPS = {"text_weight", "transform", "variant"}
-
-
 PUBLISHED = {"clamp": "start", "first": "prototypes", "warm_start": False, "sigma_rule": "published"}
 
 
@@ -171,14 +167,8 @@ def test_a_class_that_loses_its_members_takes_the_step_back() -> None:
 
 
 betas, weights = st.sampled_from([1.0, 10.0, 65.0]), st.just(0.0) | st.floats(1e-9, 20)
-
-
 graphs = st.sampled_from(["average", "union", "mutual"])
-
-
 soft = {"members": st.just("soft"), "beta": betas, "weight": weights, "graph": graphs}
-
-
 FIELDS: Mapping[Any, dict[str, Any]] = {
     LaplacianShot: {"weight": weights, "rectify": st.booleans(), "graph": graphs},
     SLKMeans: soft,
@@ -192,11 +182,7 @@ FIELDS: Mapping[Any, dict[str, Any]] = {
         "rounds": st.just(30),
     },
 }
-
-
 names = st.sampled_from([0.1, 1.0, 5.0, 20.0])
-
-
 OF_NAMES: Mapping[Any, dict[str, Any]] = {
     TransCLIP: {"text_weight": names},
     StatA: {"text_weight": names, "alpha": names},

@@ -26,8 +26,6 @@ SMALL = {  # what each sampler draws from the classes below; a sampler without a
     "few_classes": {"way": 4, "shot": 2, "queries": 9, "effective": 2},
     "whole_split": {"support_share": 0.3},
 }
-
-
 SIZES = [9, 17, 11, 8, 20, 13]
 
 
@@ -112,8 +110,6 @@ def test_tasks_of_any_sampler_go_through_a_file(sampler: Sampler, tmp_path: Path
 
 
 ONE_BLOCK = settings(deadline=None, max_examples=4)  # of 256 tasks each
-
-
 DRAWN: dict[str, st.SearchStrategy[Any]] = {
     "labels": st.lists(st.integers(12, 18), min_size=4, max_size=7).map(labels_of),
     "seed": st.integers(0, 99),

@@ -252,14 +252,6 @@ def test_nearest_centroids_do_as_was_measured(reference_data, file):
         assert [100 * result.accuracy for result in results.values()] == pytest.approx(wanted, abs=1.0)
 
 
-@pytest.mark.parametrize(("channels", "size", "features"), [(1, 28, 64), (3, 84, 1600), (1, 16, 64)])
-@pytest.mark.parametrize("name", ["conv4", "conv6"])
-def test_shapes_of_the_small_networks(name: str, channels: int, size: int, features: int) -> None:
-    backbone = create_backbone(name, channels=channels, size=size)
-    assert backbone.feature_size == features
-    assert backbone(torch.rand(3, channels, size, size)).shape == (3, features)
-
-
 # Of 84 pixels: features, side of the last map, and parameters of the network as the works count them.
 PAPERS = {
     "conv4": (1600, 5, 112_832),

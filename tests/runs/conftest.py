@@ -265,3 +265,19 @@ def classify(here, store, capsys):
         return code, capsys.readouterr()
 
     return call
+
+
+@pytest.fixture
+def refused(tmp_path, capsys):
+    """Types a command that is refused in one line, which it gives; the folder of the test is left as it is."""
+    from runs.cli import main
+
+    def call(*words):
+        before = sorted(tmp_path.rglob("*"))
+        assert main(list(words)) == 2
+        out, err = capsys.readouterr()
+        assert (out, len(err.splitlines())) == ("", 1)
+        assert sorted(tmp_path.rglob("*")) == before
+        return err
+
+    return call

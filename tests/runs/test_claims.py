@@ -31,8 +31,6 @@ from runs.tables.table import Cell, SeedResult, Table
 from tests.runs.records import copy_results
 
 TASKS = 400
-
-
 NAMED = tuple(f"named_classes classes_min={least} classes_max={most}" for least, most in ((1, 4), (2, 10), (19, 19)))
 
 
@@ -339,11 +337,7 @@ def test_no_claim_is_checked_on_a_method_with_several_settings():
 
 
 ROW = "Synthetic-unequal"
-
-
 SETS = ("synthetic", "synthetic_unequal")
-
-
 SETTINGS = {"n_init": "1", "max_iter": "10", "fairness_weight": "0,60"}  # of a second
 
 

@@ -1,5 +1,6 @@
 """From arguments and files to configs: keys, groups, products, result keys, messages; and what stands in configs/."""
 
+import inspect
 import re
 import shlex
 
@@ -12,17 +13,13 @@ from clustering.foundation.errors import InputError, setting
 from runs.config import groups, overrides
 from runs.config.base import to_yaml
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, parse
-from runs.config.source import REQUIRED, describe, freeze
+from runs.config.source import REQUIRED, describe, freeze, read_class
 from runs.config.yaml_files import read
 
 TEXT = st.one_of(st.text(max_size=20), st.text(alphabet="${}\\\\:,[] #'\"0a", max_size=8)).filter(
     lambda text: "'" not in text or '"' not in text
 )
-
-
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXT)
-
-
 FILES = {
     "benchmark/rotated": "name: omniglot\nsplit: background\n",
     "training/default": "# the defaults of the class\n",
@@ -182,10 +179,6 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            *(
-                (f"tasks: 3\nresults: '{value}'\n", r"mine\.yaml: results")
-                for value in ("${oc.env:HOME}", r"\\${oc.env:HOME}", "${oc.env:HOME,x}", "${${tasks}:HOME}", "${no}")
-            ),
             ("defaults:\n- strategy: simpleshot\n", "strategy: laplacianshot"),
             ("strategy:\n  laplacianshot:\n    weight: 1\n", r"mine\.yaml: strategy .*`strategy\.FIELD: value`"),
             ("shot: one\n", r"mine\.yaml: shot"),
@@ -424,6 +417,10 @@ def test_the_source_of_a_class_says_what_the_class_is(group, name):
     undocumented = found.defaults.keys() - found.fields.keys()
     assert undocumented <= ({"max_iter", "tol"} if name == "kmeans" else set())
     assert found.about
+    read, imported = read_class(kind.plugins.locate(name)), groups.load(kind, name)
+    assert getattr(read, "revision", 1) == getattr(imported, "revision", 1)
+    assert read.__module__ == imported.__module__
+    assert list(inspect.signature(read).parameters) == list(inspect.signature(imported).parameters)
 
 
 @pytest.mark.parametrize(("group", "name"), [*PLUGINS, ("training", "default")])

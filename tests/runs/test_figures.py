@@ -38,16 +38,12 @@ from tests.runs.records import copy_results, runs_of
 from tests.templates import figure as template
 
 TUNED, TRACED = "thesis/4.1@tiny_plugins:Tiny", "thesis/4.2@tiny_plugins:Tiny"
-
-
 PROTOCOL = """\
 tasks: 30
 laplacianshot:
 - {split: base, grid: {n_neighbors: [2, 5]}, at: {weight: 1.0}}
 - {split: validation, grid: {weight: [0.7, 3.0]}}
 """
-
-
 WEIGHTS = [0.7, 3.0]
 
 
@@ -424,8 +420,6 @@ def test_a_figure_that_cannot_be_saved_leaves_the_old_one(tmp_path, kind):
 
 
 SHIPPED = Path(__file__).parents[2] / "reproduction"
-
-
 NAME = "thesis/3.1"
 
 

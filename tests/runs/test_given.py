@@ -66,6 +66,18 @@ def identity(*settings):
     return Lineage.of(config).evaluation(config)
 
 
+def identities(config):
+    """Of checkpoint, features of base and of evaluated classes, and evaluation."""
+    lineage = Lineage.of(config)
+    return [lineage.checkpoint, lineage.bank("base"), lineage.bank(config.split), lineage.evaluation(config)]
+
+
+def identities_of(typed, *more):
+    """The last of a key counts."""
+    (config,) = parse(EvaluateConfig, list({item.partition("=")[0]: item for item in (*typed, *more)}.values()))
+    return identities(config)
+
+
 def test_accuracies_are_those_of_the_features(files, store, tracker):
     (result,) = evaluation(configs("features=output.plk"), store, tracker)
     bank = given_bank(("output.plk",), "novel")
@@ -170,17 +182,13 @@ def config_pretrained(arguments_pretrained):
     return parse(EvaluateConfig, arguments_pretrained)[0]
 
 
-def identity_of_bank(config):
-    return Lineage.of(config).bank("novel")
-
-
 @pytest.mark.slow
 def test_grey_images_are_shown_in_colour_in_the_networks_own_size(
     store, tracker, config_pretrained, files_pretrained, notes, monkeypatch
 ):
     monkeypatch.setattr("runs.stages.banks.OF_IMAGENET", ("tiny",))
     bank = features(config_pretrained, "novel", store, tracker, progress=notes)
-    assert identity_of_bank(config_pretrained) != identity_of_bank(config_pretrained.replace(crop_pct=1.0))
+    assert identities(config_pretrained)[2] != identities(config_pretrained.replace(crop_pct=1.0))[2]
     network = timm.create_model("test_vit", pretrained=False).eval()
     network.load_state_dict(torch.load(files_pretrained["test_vit"], weights_only=True))
     network.reset_classifier(0)
@@ -253,33 +261,18 @@ def test_no_training_is_recorded_and_the_evaluation_says_what_it_stands_on(store
     np.testing.assert_array_equal(again.accuracies, result.accuracies)
 
 
-def identities(arguments):
-    (config,) = parse(EvaluateConfig, arguments)
-    lineage = Lineage.of(config)
-    return lineage.checkpoint, lineage.bank("novel"), lineage.evaluation(config)
-
-
 def test_identity_is_the_content_and_no_training(arguments, weights, tmp_path):
-    known = identities(arguments)
+    known = identities_of(arguments)
     copy = tmp_path / "another name.pth.tar"
     shutil.copy(weights, copy)
-    assert identities([*arguments[:-1], f"checkpoint={copy}"]) == known
-    assert identities([*arguments, "epochs=3", "learning_rate=0.5"]) == known
-    assert identities([*arguments, "seed=1"])[:2] == known[:2]
-    assert identities([*arguments, "seed=1"])[2] != known[2]
+    assert identities_of(arguments, f"checkpoint={copy}") == known
+    assert identities_of(arguments, "epochs=3", "learning_rate=0.5") == known
+    *made, evaluated = identities_of(arguments, "seed=1")
+    assert made == known[:-1]
+    assert evaluated != known[-1]
     torch.save(their_network(1).state_dict(), copy)
     for other in (f"checkpoint={copy}", "backbone=conv6", "noise=31.0", "checkpoint=null"):
-        given = {item.partition("=")[0]: item for item in (*arguments, other)}
-        assert not set(identities(list(given.values()))) & set(known), other
-
-
-def test_weights_of_another_network_are_refused_before_images_are_read(store, tracker, arguments, notes):
-    configs = parse(EvaluateConfig, [*arguments, "backbone=conv6"])
-    with pytest.raises(InputError, match=r"model_best\.pth\.tar: .*conv6 .*blocks\.4\.0"):
-        evaluation(configs, store, tracker, progress=notes)
-    assert notes.bars == []
-    assert not list(store.images.iterdir())
-    assert not any(store.cache("checkpoint").glob("*/complete.json"))
+        assert not set(identities_of(arguments, other)) & set(known), other
 
 
 @pytest.fixture(scope="module")
@@ -299,21 +292,21 @@ def arguments_pretrained(files_pretrained):
 
 
 def test_identity_is_of_the_weights_and_of_what_the_network_is_shown(arguments_pretrained, files_pretrained, tmp_path):
-    known = identities(arguments_pretrained)
+    known = identities_of(arguments_pretrained)
     copy = tmp_path / "copy.pth"
     copy.write_bytes(files_pretrained["test_vit"].read_bytes())
-    assert identities([*arguments_pretrained[:-1], f"pretrained={copy}"]) == known
-    assert identities([*arguments_pretrained[:-2], "backbone=test_vit", arguments_pretrained[-1]]) == known
-    assert identities([*arguments_pretrained, "epochs=3"]) == known
+    assert identities_of(arguments_pretrained, f"pretrained={copy}") == known
+    assert identities_of(arguments_pretrained, "backbone=test_vit") == known
+    assert identities_of(arguments_pretrained, "epochs=3") == known
     others = [
-        [*arguments_pretrained[:-1], f"checkpoint={copy}"],
-        [*arguments_pretrained[:-1], "pretrained=true"],
-        [*arguments_pretrained[:-1], "pretrained=false"],
-        [*arguments_pretrained[:-1], f"pretrained={files_pretrained['test_resnet']}"],
-        [*arguments_pretrained[:-2], "backbone=timm:test_resnet", arguments_pretrained[-1]],
+        [f"pretrained={files_pretrained['test_resnet']}"],
+        ["pretrained=true"],
+        ["pretrained=false"],
+        ["backbone=timm:test_resnet"],
     ]
-    found = [known, *map(identities, others)]
-    assert len({identity for three in found for identity in three}) == 3 * len(found)
+    found = [known, *(identities_of(arguments_pretrained, *other) for other in others)]
+    found.append(identities_of(arguments_pretrained[:-1], f"checkpoint={copy}"))
+    assert len({one for identity in found for one in identity}) == 4 * len(found)
 
 
 def test_weights_that_are_not_here_are_said_before_images_are_read(
@@ -377,12 +370,6 @@ def test_features_are_of_the_middle_and_whole_pictures_stay_what_they_were(train
 TARGET = "target=tiny_plugins:Coloured"
 
 
-def identities_cross(configs):
-    (config,) = configs
-    lineage = Lineage.of(config)
-    return lineage.checkpoint, lineage.bank("base"), lineage.bank(config.split), lineage.evaluation(config)
-
-
 def test_the_network_of_the_source_is_used_as_it_is(trained, tracker, configs, notes):
     (config,) = configs(TARGET)
     (result,) = evaluation([config], trained, tracker, progress=notes)
@@ -420,13 +407,13 @@ def test_the_base_mean_is_the_sources_unless_the_targets_is_asked_for(trained, t
 
 
 def test_only_the_novel_classes_are_the_targets(configs):
-    plain, crossed = identities_cross(configs()), identities_cross(configs(TARGET))
+    plain, crossed = identities(*configs()), identities(*configs(TARGET))
     assert crossed[:2] == plain[:2]
     assert not set(crossed[2:]) & set(plain)
-    assert identities_cross(configs(TARGET, "split=validation")) == identities_cross(configs("split=validation"))
-    assert identities_cross(configs("target=same")) == plain
-    assert identities_cross(configs(TARGET, "target.known=1"))[2:] != crossed[2:]
-    public = identities_cross(configs(TARGET, "base_mean=target"))
+    assert identities(*configs(TARGET, "split=validation")) == identities(*configs("split=validation"))
+    assert identities(*configs("target=same")) == plain
+    assert identities(*configs(TARGET, "target.known=1"))[2:] != crossed[2:]
+    public = identities(*configs(TARGET, "base_mean=target"))
     assert public[:3] == crossed[:3]
     assert public[3] != crossed[3]
 

@@ -18,11 +18,7 @@ from runs.tables.published import (
 from runs.tables.table import Cell, SeedResult, Table, Tolerance
 
 CONFIG = parse(EvaluateConfig, ["strategy=simpleshot"])[0]
-
-
 SEEDS = tuple(SeedResult(seed, 0.65 + 0.01 * seed, 0.002, 10_000, f"run{seed}") for seed in (0, 1))
-
-
 DIVERGED = tuple(SeedResult(seed, value, 1e300, 100, "run") for seed, value in ((0, 1e300), (1, -1e300)))
 
 

@@ -12,8 +12,6 @@ from runs.cli import main
 from tests.runs.pages import nothing_is_written, text
 
 BRIEF = ("n_init=1",)
-
-
 WEIGHTS = ("fairness_weight=0,30,1000", *BRIEF)
 
 

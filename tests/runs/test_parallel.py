@@ -3,7 +3,6 @@
 import contextlib
 import io
 import signal
-import socket
 import sys
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from runs.parallel import Parallel, run_all
 from runs.stages.pipeline import evaluation
 from tests.runs.children import started, until
 from tests.runs.records import runs_of
+from tests.runs.servers import free_port
 
 TWO = Parallel(n_jobs=2)
 
@@ -137,12 +137,6 @@ def two(folder):
 
 
 # Clusters.
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 @pytest.mark.slow

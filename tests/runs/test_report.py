@@ -32,8 +32,6 @@ from runs.track import Tracker
 from tests.runs.records import copy_results, exporting
 
 RUN = r"http://127\.0\.0\.1:5000/#/runs/[0-9a-f]{32}"  # of the interface that `transduce ui` starts
-
-
 SHIPPED = Path(__file__).parents[2] / "reproduction"
 
 

@@ -109,8 +109,6 @@ def test_places_that_cannot_be(tmp_path, host, port):
 
 
 HOW = ("refuse", "hang", "error")
-
-
 PROTOCOL = "tasks: 30\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n"
 
 

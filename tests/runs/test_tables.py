@@ -260,11 +260,7 @@ def test_the_plan_of_a_papers_table_says_which_folders_lack(tmp_path, capsys):
 
 
 ENCODERS = ("clip_rn50", "clip_vitb32", "clip_vitl14", "georsclip_vitb32", "remoteclip_vitb32", "skyclip50_vitl14")
-
-
 PROMPTS = 106
-
-
 CLASSES = 19
 
 

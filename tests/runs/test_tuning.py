@@ -26,8 +26,6 @@ laplacianshot:
 - {split: base, grid: {n_neighbors: [2, 5]}, at: {weight: 1.0}}
 - {split: validation, grid: {weight: [0.7, 3.0]}}
 """
-
-
 SHORTEST = "tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.7, 3.0]}}\n"
 
 
@@ -289,11 +287,7 @@ def mine(tmp_path):
 OWN = (
     "laplacianshot:\n- {grid: {weight: [0.1, 1]}}\nlaplacianshot_as_published:\n- {grid: {weight: [2, 3]}, tasks: 7}\n"
 )
-
-
 NOT_TUNED = "laplacianshot:\n- {grid: {weight: [0.1, 1]}}\nlaplacianshot_as_published: []\n"
-
-
 PAPERS = [
     ("base", 500, {"n_neighbors": (3, 5, 10)}, {"weight": 1.0}),
     ("validation", 500, {"weight": WEIGHTS}, {}),

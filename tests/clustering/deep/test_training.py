@@ -22,8 +22,6 @@ from clustering.foundation.streams import stream
 from clustering.metrics import accuracy
 
 CLUSTERS = 3
-
-
 pytestmark = pytest.mark.filterwarnings("ignore:. of 3 clusters have no points")  # after an epoch or two
 
 

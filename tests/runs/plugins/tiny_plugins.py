@@ -56,8 +56,6 @@ class Failing:
         raise ZeroDivisionError("on purpose")
 
 
-
-
 @dataclass(frozen=True)
 class Coloured:
     """As Tiny, of other classes, in colour and of another size. `known` of its novel classes are Tiny's base ones."""
