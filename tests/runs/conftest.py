@@ -127,22 +127,36 @@ def configs(tiny_arguments):
 
 @pytest.fixture(scope="session")
 def results_of(tmp_path_factory, empty_record):
-    """Makes a results folder by a function of store and tracker, in a copy of a cache; gives it and what that gave.
-
-    It is for all tests of the session: copy it by `copy_results`, do not touch it.
-    """
+    """Makes a results folder by a function of store and tracker, in a copy of a cache, and gives it and what that gave;
+    once for all tests of the session: copy it by `kept`, do not touch it."""
     from runs.cache import Store
     from runs.track import Tracker
 
+    made = {}
+
     def make(name, work, cache=None):
-        store = Store(tmp_path_factory.mktemp(name))
-        store.prepare()
-        shutil.copy(empty_record, store.database)
-        if cache:
-            shutil.copytree(cache, store.root / "cache", dirs_exist_ok=True)
-        return store.root, work(store, Tracker(store))
+        if name not in made:
+            store = Store(tmp_path_factory.mktemp(name))
+            store.prepare()
+            shutil.copy(empty_record, store.database)
+            if cache:
+                shutil.copytree(cache, store.root / "cache", dirs_exist_ok=True)
+            made[name] = store.root, work(store, Tracker(store))
+        return made[name]
 
     return make
+
+
+@pytest.fixture
+def kept(results_of, store):
+    """What some work gives, with its results in the store: the work is done once in a session."""
+
+    def copy(name, work, cache=None):
+        root, found = results_of(name, work, cache)
+        copy_results(root, store)
+        return found
+
+    return copy
 
 
 @pytest.fixture(scope="session")

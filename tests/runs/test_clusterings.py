@@ -20,7 +20,7 @@ from runs.stages.clustering.learned_methods import learned_method
 from runs.stages.clustering.learning import doubts_of
 from runs.stages.clustering.stage import clustering, points_of, stage_of
 from runs.stages.clustering.trials import Known, known_labels, known_of, told
-from tests.runs.records import copy_results, runs_of
+from tests.runs.records import runs_of
 from tests.runs.stopping import Stopping
 
 pytestmark = pytest.mark.filterwarnings("ignore:. of 3 clusters have no points")
@@ -49,20 +49,10 @@ def asked(tmp_path):
     return lambda *more: asked_of(*SMALL, f"selection={tmp_path}/few.yaml", *more)
 
 
-@pytest.fixture(scope="session")
-def clustered_results(results_of, tmp_path_factory):
-    """A results folder with the run of `asked()`, and its result. Copy it, do not touch it."""
-    path = tmp_path_factory.mktemp("selection") / "few.yaml"
-    path.write_text(SELECTION)
-    configs = parse(ClusterConfig, [*SMALL, f"selection={path}"])
-    return results_of("clustered", lambda *where: clustering(configs, *where))
-
-
 @pytest.fixture
-def clustered(store, clustered_results):
+def clustered(kept, asked):
     """The result of `asked()`, which is in the store."""
-    root, (result,) = clustered_results
-    copy_results(root, store)
+    (result,) = kept("clustered", lambda *where: clustering(asked(), *where))
     return result
 
 
@@ -89,8 +79,8 @@ def test_three_answers_from_trials_that_are_made_once(clustered, tracker):
     assert logged["trials"] == 5
 
 
-def test_a_trial_is_what_the_estimator_gives_alone(clustered_results):
-    _, (result,) = clustered_results
+def test_a_trial_is_what_the_estimator_gives_alone(clustered):
+    result = clustered
     trials, data = result.trials, result.config.dataset.build().read()
     for i in (0, 4):
         model = result.config.method.build()
@@ -328,12 +318,28 @@ def test_pseudo_labels_short_of_their_tolerance_are_said_once(asked_network, sto
         (["labels=100%"], "labels=100% "),
         (["labels=none.csv"], "labels=none.csv: "),
         (["labels=15", "n_clusters=2"], "n_clusters .*3"),
+        ([*QUICK_STEPS, "max_share=0.2"], "share"),
+        ([*QUICK_STEPS, "labels=3", "links=7000"], "120 .* 3 "),
+        ([*QUICK_STEPS, "representation=lenet5"], "lenet5 .*2 columns"),
+        ([*QUICK_STEPS, "assignment=pseudo_labels"], "labels"),
+        ([*QUICK_STEPS, "labels=15", "n_clusters=2"], "n_clusters .*3"),
+        (["dataset=spirals", "method=kmeans", "links=5"], "KMeans .*pairs"),
+        ([*QUICK_STEPS, "coarse=9"], "coarse: .*'9'"),
+        ([*QUICK_STEPS, "points=4", "labels=9", "map_points=10"], "map_points=10: only 3 points"),
+        (["dataset=spirals", "method=kmeans", "map_points=10"], "map_points=10: .*learned features"),
+        (["dataset=spirals", "method=entropy", "network=mlp", "links=5"], "links"),
     ],
 )
 def test_what_cannot_be(asked_network, store, tracker, more, message):
+    given = asked_of(*more) if "dataset=spirals" in more else asked_network(*more)
     with pytest.raises(InputError, match=message):
-        clustering(asked_network(*more), store, tracker)
-    assert not tracker.exists() or not runs_of(tracker, "cluster/folder"), "no failed run"
+        clustering(given, store, tracker)
+    assert not tracker.exists() or not runs_of(tracker, f"cluster/{given[0].dataset.name}"), "no failed run"
+
+
+def test_labels_that_leave_just_enough_room(store, tracker):
+    given = asked_steps("labels=110", "batch_size=120", "min_share=0.1", "max_share=0.34", "steps=2")
+    assert clustering(given, store, tracker)
 
 
 def test_a_run_has_curves_sizes_scores_and_what_was_learned_in_steps(store, tracker, notes, tmp_path):
@@ -432,30 +438,3 @@ def test_a_method_of_ones_own_is_one_if_it_has_all_that_is_needed(store, tracker
     (plain,) = clustering(parse(ClusterConfig, [*given, "method=tiny_steps:Counting"]), store, tracker)
     assert not (store.cache("clustering") / plain.key / "network.safetensors").exists()
     np.testing.assert_array_equal(plain.trials.labels, found.trials.labels)
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        (["max_share=0.2"], "share"),
-        (["labels=3", "links=7000"], "120 .* 3 "),
-        (["representation=lenet5"], "lenet5 .*2 columns"),
-        (["assignment=pseudo_labels"], "labels"),
-        (["labels=15", "n_clusters=2"], "n_clusters .*3"),
-        (["method=kmeans", "links=5"], "KMeans .*pairs"),
-        (["coarse=9"], "coarse: .*'9'"),
-        (["points=4", "labels=9", "map_points=10"], "map_points=10: only 3 points"),
-        (["method=kmeans", "map_points=10"], "map_points=10: .*learned features"),
-        (["method=entropy", "network=mlp", "links=5"], "links"),
-        (["labels=110", "batch_size=120", "min_share=0.1", "max_share=0.34", "steps=2"], None),
-    ],
-)
-def test_what_cannot_be_in_steps(store, tracker, more, message):
-    given = (
-        asked_steps(*more) if not more[0].startswith("method=") else parse(ClusterConfig, ["dataset=spirals", *more])
-    )
-    if message is None:  # just enough room
-        assert clustering(given, store, tracker)
-        return
-    with pytest.raises(InputError, match=message):
-        clustering(given, store, tracker)

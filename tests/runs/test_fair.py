@@ -13,7 +13,7 @@ from runs.figures.fair import cost_of_fairness
 from runs.stages.fair.series import fronts, series_of
 from runs.stages.fair.stage import FairStage, fair_clustering
 from runs.tables.trade_off import footnote, rows
-from tests.runs.records import copy_results, runs_of
+from tests.runs.records import runs_of
 
 SMALL = ["dataset=synthetic", "fairness_weight=0,60,500", "n_init=1"]  # seconds
 made_before = pytest.mark.usefixtures("made")
@@ -39,16 +39,10 @@ def one(store, tracker):
     return run
 
 
-@pytest.fixture(scope="session")
-def fair_results(results_of):
-    """A results folder with the run of `asked()`. Copy it, do not touch it."""
-    return results_of("fair", lambda *where: fair_clustering(parse(FairConfig, SMALL), *where))[0]
-
-
 @pytest.fixture
-def made(store, fair_results):
+def made(kept, asked):
     """The run of `asked()` is in the store."""
-    copy_results(fair_results, store)
+    kept("fair", lambda *where: fair_clustering(asked(), *where))
 
 
 @made_before

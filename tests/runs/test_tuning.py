@@ -18,7 +18,7 @@ from runs.stages import tuning
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation, tune
 from runs.track import PARENT
-from tests.runs.records import copy_results, runs_of
+from tests.runs.records import runs_of
 
 PROTOCOL = """\
 tasks: 30
@@ -56,20 +56,10 @@ def config(typed):
     return found
 
 
-@pytest.fixture(scope="session")
-def tuned_results(results_of, trained_results, tiny_arguments, tmp_path_factory):
-    """A results folder with the tuning of `config`. Copy it, do not touch it."""
-    path = tmp_path_factory.mktemp("protocol") / "short.yaml"
-    path.write_text(PROTOCOL)
-    keys = [item for item in tiny_arguments if not item.startswith("tasks=")]
-    (config,) = parse(TuneConfig, [*keys, f"tuning={path}", "strategy=laplacianshot"])
-    return results_of("tuned", lambda *where: tune(config, *where), trained_results / "cache")[0]
-
-
 @pytest.fixture
-def tuned(store, tuned_results):
+def tuned(kept, config, store, trained_results):
     """A store in which `config` was tuned."""
-    copy_results(tuned_results, store)
+    kept("tuned", lambda *where: tune(config, *where), trained_results / "cache")
     return store
 
 
