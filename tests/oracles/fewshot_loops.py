@@ -20,17 +20,6 @@ def transform(x: Array, name: str, base_mean: Array | None) -> Array:
     return np.array([row / max(np.linalg.norm(row), 1e-12) for row in x])
 
 
-def simpleshot(support: Array, labels: list[int], query: Array, way: int, cosine: bool = False) -> list[int]:
-    means, answers = class_means(support, labels, way), []
-    for q in query:
-        if cosine:
-            scores = [1 - q @ m / (np.linalg.norm(q) * np.linalg.norm(m)) for m in means]
-        else:
-            scores = [float(((q - m) ** 2).sum()) for m in means]
-        answers.append(int(np.argmin(scores)))
-    return answers
-
-
 def laplacianshot(
     support: Array,
     labels: list[int],

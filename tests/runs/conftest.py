@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.runs.records import copy_results
+from tests.runs.typed import latest, without
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ.pop("MLFLOW_TRACKING_URI", None)
@@ -119,8 +120,7 @@ def configs(tiny_arguments):
     from runs.config.configs import EvaluateConfig, parse
 
     def make(*more):
-        given = {item.partition("=")[0]: item for item in [*tiny_arguments, "strategy=simpleshot", *more]}
-        return parse(EvaluateConfig, list(given.values()))
+        return parse(EvaluateConfig, latest(*tiny_arguments, "strategy=simpleshot", *more))
 
     return make
 
@@ -214,16 +214,17 @@ def troubled(marks):
 
 
 @pytest.fixture
-def grid(tiny_arguments):
+def grid(configs):
     """Configs of two strategies at two shots, with changes."""
+    return lambda *changes: configs("strategy=simpleshot,laplacianshot", "shot=1,3", *changes)
 
-    def make(*changes):
-        from runs.config.configs import EvaluateConfig, parse
 
-        given = {item.partition("=")[0]: item for item in [*tiny_arguments, *changes]}
-        return parse(EvaluateConfig, ["strategy=simpleshot,laplacianshot", "shot=1,3", *given.values()])
-
-    return make
+@pytest.fixture
+def tiny_tuning(tmp_path, tiny_arguments):
+    """What to type for a tuning of seconds."""
+    path = tmp_path / "tiny.yaml"
+    path.write_text("tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n")
+    return [*without(tiny_arguments, "tasks"), f"tuning={path}", "strategy=laplacianshot"]
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ from runs.stages.clustering.stage import clustering, points_of, stage_of
 from runs.stages.clustering.trials import Known, known_labels, known_of, told
 from tests.runs.records import runs_of
 from tests.runs.stopping import Stopping
+from tests.runs.typed import latest
 
 pytestmark = pytest.mark.filterwarnings("ignore:. of 3 clusters have no points")
 SMALL = ["method=slk_mean_shift", "dataset=spirals", "arms=3", "points=10", "starts=3"]
@@ -35,8 +36,7 @@ SELECTION = "trials: 4\nshare: 0.2\nslk: {weight: [0.5, 0.65]}\n"
 
 
 def asked_of(*typed: str) -> list[ClusterConfig]:
-    """Of what is typed the last of a key counts."""
-    return parse(ClusterConfig, list({item.partition("=")[0]: item for item in typed}.values()))
+    return parse(ClusterConfig, latest(*typed))
 
 
 def asked_steps(*more: str) -> list[ClusterConfig]:

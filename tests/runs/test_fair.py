@@ -14,6 +14,7 @@ from runs.stages.fair.series import fronts, series_of
 from runs.stages.fair.stage import FairStage, fair_clustering
 from runs.tables.trade_off import footnote, rows
 from tests.runs.records import runs_of
+from tests.runs.typed import latest
 
 SMALL = ["dataset=synthetic", "fairness_weight=0,60,500", "n_init=1"]  # seconds
 made_before = pytest.mark.usefixtures("made")
@@ -22,11 +23,7 @@ pytestmark = pytest.mark.usefixtures("blank_pictures")
 
 @pytest.fixture
 def asked():
-    def make(*more):
-        given = {item.partition("=")[0]: item for item in [*SMALL, *more]}
-        return parse(FairConfig, list(given.values()))
-
-    return make
+    return lambda *more: parse(FairConfig, latest(*SMALL, *more))
 
 
 @pytest.fixture
@@ -121,8 +118,7 @@ def test_one_cluster_of_all_points_is_not_taken_for_fair_unsaid(store, capsys):
     ],
 )
 def test_mistakes_are_told_in_words(typed, words, store, capsys):
-    given = {item.partition("=")[0]: item for item in [*SMALL[:2], f"results={store.root}", *typed]}
-    code = main(["fair", *given.values()])
+    code = main(["fair", *latest(*SMALL[:2], f"results={store.root}", *typed)])
     told = capsys.readouterr().err
     assert code == 2, told
     assert words in told

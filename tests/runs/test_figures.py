@@ -35,15 +35,11 @@ from runs.tables.published import figures
 from runs.tables.shipped import drawings
 from runs.track import Tracker
 from tests.runs.records import copy_results, runs_of
+from tests.runs.test_tuning import PROTOCOL
+from tests.runs.typed import latest
 from tests.templates import figure as template
 
 TUNED, TRACED = "thesis/4.1@tiny_plugins:Tiny", "thesis/4.2@tiny_plugins:Tiny"
-PROTOCOL = """\
-tasks: 30
-laplacianshot:
-- {split: base, grid: {n_neighbors: [2, 5]}, at: {weight: 1.0}}
-- {split: validation, grid: {weight: [0.7, 3.0]}}
-"""
 WEIGHTS = [0.7, 3.0]
 
 
@@ -56,7 +52,7 @@ def typed_for(folder, arguments):
         given = [*keys, f"results={folder}/results", *more]
         if name == TUNED:
             given = [item.replace("tasks=40", "novel_tasks=40") for item in given] + [f"tuning={folder}/short.yaml"]
-        return [name, *{item.partition("=")[0]: item for item in given}.values()]
+        return [name, *latest(*given)]
 
     return make
 

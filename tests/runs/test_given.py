@@ -33,6 +33,7 @@ from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Lineages, evaluate_name
 from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features, tune
 from runs.stages.stage import Workspace
+from tests.runs.typed import latest
 
 TASKS = ["tasks=30", "query=5", "shot=1", "device=cpu"]
 
@@ -74,7 +75,7 @@ def identities(config):
 
 def identities_of(typed, *more):
     """The last of a key counts."""
-    (config,) = parse(EvaluateConfig, list({item.partition("=")[0]: item for item in (*typed, *more)}.values()))
+    (config,) = parse(EvaluateConfig, latest(*typed, *more))
     return identities(config)
 
 

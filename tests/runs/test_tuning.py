@@ -19,6 +19,7 @@ from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation, tune
 from runs.track import PARENT
 from tests.runs.records import runs_of
+from tests.runs.typed import latest, without
 
 PROTOCOL = """\
 tasks: 30
@@ -33,11 +34,10 @@ SHORTEST = "tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.7,
 def typed(tmp_path, tiny_arguments):
     """What to type, for a tuning of seconds; keys given later replace earlier ones."""
     (tmp_path / "short.yaml").write_text(PROTOCOL)
-    keys = [item for item in tiny_arguments if not item.startswith("tasks=")]
+    keys = without(tiny_arguments, "tasks")
 
     def make(*more):
-        given = [*keys, f"tuning={tmp_path}/short.yaml", "strategy=laplacianshot", *more]
-        return list({item.partition("=")[0]: item for item in given}.values())
+        return latest(*keys, f"tuning={tmp_path}/short.yaml", "strategy=laplacianshot", *more)
 
     return make
 
