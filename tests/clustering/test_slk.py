@@ -20,14 +20,13 @@ from sklearn.preprocessing import normalize
 import clustering.slk.race
 from clustering import SLK, PublishedSLK
 from clustering.foundation.errors import InputError
-from clustering.foundation.streams import stream
 from clustering.graphs.neighbours import neighbours
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.metrics import accuracy
 from clustering.optimiser.alternation import Sweeps
 from clustering.optimiser.prototypes import Means, Modes
 from clustering.optimiser.rows import Rows
-from clustering.seeding import plus_plus, prototypes_about, prototypes_of
+from clustering.seeding import prototypes_about, prototypes_of
 from clustering.slk.fit import Ends, Problem
 from clustering.slk.race import race
 from clustering.slk.split_merge import changes, split_and_merged
@@ -144,8 +143,7 @@ def test_a_given_graph_is_the_built_one(rule: Any) -> None:
 
 def test_no_labelling_of_eight_points_is_better() -> None:
     X = np.concatenate([np.random.default_rng(0).normal(size=(4, 2)), np.random.default_rng(1).normal(size=(4, 2)) + 4])
-    model = SLK(2, prototypes="byproduct", weight=0.3, n_neighbors=2, n_init=20, random_state=0)
-    model.fit(X)
+    model = SLK(2, prototypes="byproduct", weight=0.3, n_neighbors=2, n_init=20, random_state=0).fit(X)
     W = dense(model.graph_)
     g = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / (2 * model.bandwidth_**2))
     lowest = np.inf
@@ -302,7 +300,7 @@ def problem(seed: int = 0, points: int = 100) -> tuple[Rows, SparseGraph, np.nda
 def test_the_best_of_all_goes_on_where_none_is_left_behind(select: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clustering.slk.race, "_KEPT", 1.0)
     rows, graph, _ = problem()
-    seeds = rows.at(plus_plus(rows, K, [stream(3, "race", i) for i in range(9)]))  # many begin with two in one
+    seeds = rows.at(torch.from_numpy(np.random.default_rng(3).integers(0, 100, (9, K))))  # many with two in one group
     whole = Problem(SLK(K, prototypes="mean", weight=WEIGHT, select=select), rows, graph, 0.25)
     prototypes, energies = race(whole, seeds)
     W = dense(graph)
@@ -326,7 +324,7 @@ def test_the_best_of_all_goes_on_where_none_is_left_behind(select: Any, monkeypa
     assert float(energies.std()) > 1  # or there was nothing to choose
 
 
-@pytest.mark.parametrize("rule", ["mean", "mean_shift", "byproduct"])
+@pytest.mark.parametrize("rule", RULES)
 def test_a_race_on_a_sample_finds_the_groups_of_all(rule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clustering.slk.race, "_SAMPLE", 60)
     monkeypatch.setattr(clustering.slk.race, "_MEMBERS", 1)

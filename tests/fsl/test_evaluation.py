@@ -373,19 +373,15 @@ def test_features_and_images_of_a_closed_split_are_refused(tmp_path):
     assert not (tmp_path / "cache").exists(), "nothing was read"
 
 
-def test_it_opens_again_at_the_end_of_the_outermost_block_whatever_happened_inside():
-    with closed("novel"):
+def test_it_opens_again_for_all_threads_at_the_end_of_the_outermost_block_whatever_happened_inside():
+    with ThreadPoolExecutor(1) as pool, closed("novel"):
         with pytest.raises(ZeroDivisionError), closed("novel", "base"):
             raise ZeroDivisionError
         check_open("base")
-        with pytest.raises(ClosedSplitError):
-            check_open("novel")
+        for elsewhere in (False, True):
+            with pytest.raises(ClosedSplitError):
+                pool.submit(check_open, "novel").result() if elsewhere else check_open("novel")
     check_open("novel")
-
-
-def test_it_is_closed_for_other_threads_too():
-    with ThreadPoolExecutor(1) as pool, closed("novel"), pytest.raises(ClosedSplitError):
-        pool.submit(check_open, "novel").result()
 
 
 def test_evaluation_is_the_same_under_inference_mode() -> None:
