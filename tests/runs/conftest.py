@@ -271,13 +271,14 @@ def blank_pictures(monkeypatch):
 
 
 @pytest.fixture
-def classify(here, store, capsys):
-    """Call `transduce classify` in the folder `here` of a test file; return its exit code and output."""
+def classified(here, store, capsys):
+    """Call `transduce classify` in the folder `here` of a test file, which ends with the code; return its output."""
     from runs.cli import main
 
-    def call(*words):
-        code = main(["classify", f"results={store.root}", *words])
-        return code, capsys.readouterr()
+    def call(*words, ends=0):
+        code, seen = main(["classify", f"results={store.root}", *words]), capsys.readouterr()
+        assert code == ends, seen.err
+        return seen
 
     return call
 
