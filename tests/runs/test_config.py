@@ -15,6 +15,7 @@ from runs.config.base import to_yaml
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, parse
 from runs.config.source import REQUIRED, describe, freeze, read_class
 from runs.config.yaml_files import read
+from tests.runs.typed import latest
 
 TEXT = st.one_of(st.text(max_size=20), st.text(alphabet="${}\\\\:,[] #'\"0a", max_size=8)).filter(
     lambda text: "'" not in text or '"' not in text
@@ -315,32 +316,21 @@ class TestSuggestions:
 
 class TestResultKeys:
     @pytest.mark.parametrize(
-        "argument",
+        ("arguments", "count"),
         [
-            *("device=cpu", "devices=2", "batch=7", "results=elsewhere", "root=/elsewhere"),
-            *("trainer.devices=2", "trainer.accelerator=cpu", "logger.log_model=false"),
+            ("device=cpu devices=2 batch=7 results=elsewhere root=/elsewhere", False),
+            ("trainer.devices=2 trainer.accelerator=cpu logger.log_model=false module=b/mine.py:Mine", False),
+            ("shot=5 seed=1 weight=0.8 split=base epochs=3 tasks=9", True),
+            ("trainer.max_epochs=5 callbacks.early_stopping.patience=2 module=other.py:Mine", True),
         ],
     )
-    def test_how_and_where_do_not_count(self, argument):
-        typed = ["strategy=laplacianshot", "benchmark=omniglot"]
-        (config,), (other,) = parse(EvaluateConfig, typed), parse(EvaluateConfig, [*typed, argument])
-        assert other != config
-        assert other.result_keys() == config.result_keys()
-
-    @pytest.mark.parametrize(
-        "argument",
-        [
-            *("shot=5", "seed=1", "weight=0.8", "split=base", "epochs=3", "tasks=9"),
-            *("trainer.max_epochs=5", "callbacks.early_stopping.patience=2", "module=mine.py:Mine"),
-        ],
-    )
-    def test_everything_else_counts(self, argument):
-        (config,), (other,) = (parse(EvaluateConfig, ["strategy=laplacianshot", *more]) for more in ([], [argument]))
-        assert other.result_keys() != config.result_keys()
-
-    def test_the_place_of_a_module_does_not_count(self):
-        first, second = (parse(TrainConfig, [f"module={place}/mine.py:Mine"])[0] for place in ("a", "b"))
-        assert first.result_keys() == second.result_keys()
+    def test_how_and_where_do_not_count_and_everything_else_does(self, arguments, count):
+        typed = ["strategy=laplacianshot", "benchmark=omniglot", "module=a/mine.py:Mine"]
+        (config,) = parse(EvaluateConfig, typed)
+        for argument in arguments.split():
+            (other,) = parse(EvaluateConfig, latest(*typed, argument))
+            assert other != config
+            assert (other.result_keys() != config.result_keys()) == count, argument
 
     def test_a_file_of_tasks_counts_by_its_content(self, tmp_path):
         first, second = tmp_path / "a", tmp_path / "b"
