@@ -22,7 +22,7 @@ from fsl.features.prompts import PROMPTS, texts_of
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.weights.checkpoints import save_backbone
 from fsl.weights.foreign import import_backbone
-from tests.fsl.weight_files import as_pth
+from tests.fsl.weight_files import as_pth, of_timm
 from tests.open_clip_files import NAME, small_network
 
 NETWORKS = ("resnet10t", "test_vit", "mobilenetv3_small_050")
@@ -43,13 +43,7 @@ def in_batches_of(size):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """A file of random weights of each network, with its classifier."""
-    torch.manual_seed(0)
-    folder, found = tmp_path_factory.mktemp("weights"), {}
-    for name in NETWORKS:
-        found[name] = folder / f"{name}.pth"
-        torch.save(timm.create_model(name, pretrained=False).state_dict(), found[name])
-    return found
+    return of_timm(NETWORKS, tmp_path_factory.mktemp("weights"))
 
 
 @pytest.fixture(scope="module")

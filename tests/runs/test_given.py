@@ -2,7 +2,6 @@
 
 import pickle
 import shutil
-from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import timm
 import torch
 from safetensors.torch import save_file
 from timm.data import resolve_data_config
-from torch import nn
 from torchvision.transforms import v2
 
 from clustering.foundation.errors import InputError
@@ -33,6 +31,7 @@ from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Lineages, evaluate_name
 from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features, tune
 from runs.stages.stage import Workspace
+from tests.fsl.weight_files import as_legacy_tar, as_pth, conv4, of_timm
 from tests.runs.typed import latest
 
 TASKS = ["tasks=30", "query=5", "shot=1", "device=cpu"]
@@ -154,28 +153,17 @@ def test_what_cannot_be_is_said_before_anything_is_run(files, store, tracker, gi
     assert not tracker.exists() or read_runs(tracker, "evaluate/") == []
 
 
-def their_network(seed=0):
-    """Conv4 with the biases of another program, and weights drawn from the seed."""
-    torch.manual_seed(seed)
-    layers = [(nn.Conv2d(64 if i else 1, 64, 3, padding=1), nn.BatchNorm2d(64)) for i in range(4)]
-    for _, norm in layers:
-        norm.running_mean.normal_(0, 0.1)
-        norm.running_var.uniform_(0.5, 1.5)
-    blocks = nn.Sequential(*(nn.Sequential(*pair, nn.ReLU(), nn.MaxPool2d(2)) for pair in layers))
-    return nn.Sequential(OrderedDict(blocks=blocks)).eval()
+TINY = ["benchmark=tiny_plugins:Tiny", "noise=30.0", "query=5", "tasks=40", "device=cpu", "strategy=simpleshot"]
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
-    path = tmp_path_factory.mktemp("weights") / "model_best.pth.tar"
-    torch.save({"epoch": 9, "state_dict": their_network().state_dict()}, path)
-    return path
+    return as_legacy_tar(conv4(channels=1).state_dict(), tmp_path_factory.mktemp("weights") / "model_best")
 
 
 @pytest.fixture
 def arguments(weights):
-    kept = ["benchmark=tiny_plugins:Tiny", "noise=30.0", "query=5", "tasks=40", "device=cpu", "strategy=simpleshot"]
-    return [*kept, f"checkpoint={weights}"]
+    return [*TINY, f"checkpoint={weights}"]
 
 
 @pytest.fixture
@@ -219,7 +207,7 @@ def test_features_are_those_of_the_network_that_wrote_the_weights(store, tracker
     benchmark = config.benchmark.build()
     images = torch.from_numpy(benchmark.read("novel")[0]).float() / 255
     with torch.inference_mode():
-        want = their_network()((images - benchmark.mean[0]) / benchmark.std[0]).flatten(1)
+        want = conv4(channels=1)((images - benchmark.mean[0]) / benchmark.std[0])
     torch.testing.assert_close(bank.features, want, rtol=1e-4, atol=1e-4)
     assert "taken from" in notes
     assert "training it first" not in notes
@@ -227,8 +215,7 @@ def test_features_are_those_of_the_network_that_wrote_the_weights(store, tracker
 
 
 def test_weights_that_are_nan_are_refused_by_the_file_that_holds_them(store, tracker, arguments, tmp_path):
-    broken = {key: value * float("nan") for key, value in their_network().state_dict().items()}
-    torch.save(broken, tmp_path / "nan.pth")
+    as_pth({key: value * float("nan") for key, value in conv4(channels=1).state_dict().items()}, tmp_path / "nan")
     (config,) = parse(EvaluateConfig, [*arguments[:-1], f"checkpoint={tmp_path}/nan.pth"])
     with pytest.raises(InputError, match=r"nan\.pth: "):
         evaluation([config], store, tracker)
@@ -271,25 +258,19 @@ def test_identity_is_the_content_and_no_training(arguments, weights, tmp_path):
     *made, evaluated = identities_of(arguments, "seed=1")
     assert made == known[:-1]
     assert evaluated != known[-1]
-    torch.save(their_network(1).state_dict(), copy)
+    torch.save({key: value / 2 for key, value in conv4(channels=1).state_dict().items()}, copy)
     for other in (f"checkpoint={copy}", "backbone=conv6", "noise=31.0", "checkpoint=null"):
         assert not set(identities_of(arguments, other)) & set(known), other
 
 
 @pytest.fixture(scope="module")
 def files_pretrained(tmp_path_factory):
-    folder, found = tmp_path_factory.mktemp("weights"), {}
-    for name in ("test_vit", "test_resnet"):
-        torch.manual_seed(0)
-        found[name] = folder / f"{name}.pth"
-        torch.save(timm.create_model(name, pretrained=False).state_dict(), found[name])
-    return found
+    return of_timm(("test_vit", "test_resnet"), tmp_path_factory.mktemp("weights"))
 
 
 @pytest.fixture
 def arguments_pretrained(files_pretrained):
-    kept = ["benchmark=tiny_plugins:Tiny", "noise=30.0", "query=5", "tasks=40", "device=cpu", "strategy=simpleshot"]
-    return [*kept, "backbone=timm:test_vit", f"pretrained={files_pretrained['test_vit']}"]
+    return [*TINY, "backbone=timm:test_vit", f"pretrained={files_pretrained['test_vit']}"]
 
 
 def test_identity_is_of_the_weights_and_of_what_the_network_is_shown(arguments_pretrained, files_pretrained, tmp_path):
