@@ -314,10 +314,10 @@ def test_pseudo_labels_short_of_their_tolerance_are_said_once(asked_network, sto
     ],
 )
 def test_what_cannot_be(asked_network, store, tracker, more, message):
-    given = asked_of(*more) if "dataset=spirals" in more else asked_network(*more)
+    asked, name = (asked_of, "spirals") if "dataset=spirals" in more else (asked_network, "folder")
     with pytest.raises(InputError, match=message):
-        clustering(given, store, tracker)
-    assert not tracker.exists() or not runs_of(tracker, f"cluster/{given[0].dataset.name}"), "no failed run"
+        clustering(asked(*more), store, tracker)
+    assert not tracker.exists() or not runs_of(tracker, f"cluster/{name}"), "no failed run"
 
 
 def test_labels_that_leave_just_enough_room(store, tracker):
