@@ -25,17 +25,13 @@ from clustering.graphs.spectrum import leading_eigenvectors
 from clustering.metrics import graph_objectives
 from clustering.number_of_clusters import number_of_clusters
 from clustering.optimiser.simplex import project
+from tests.clustering.test_slk import blobs
 
 NAMES = ("KMeans", "GaussianKModes", "Ncut", "KernelKMeans")
 
 
 def estimator(name: str, n_clusters: int = 3, **options: Any) -> Any:
     return getattr(clustering, name)(n_clusters, **{"random_state": 0, **options})
-
-
-def blobs(dtype: str = "float64") -> tuple[Any, Any]:
-    X, y = make_blobs(120, centers=10 * np.eye(3, 4), cluster_std=1.0, random_state=0)
-    return X.astype(dtype), y
 
 
 def components(*sizes: int, seed: int = 0) -> sparse.csr_array:
@@ -163,10 +159,6 @@ def test_a_weight_is_how_often_a_point_counts() -> None:
     assert len(np.unique(drawn.start_objectives_.round(6))) > 1  # or the draws are not random
 
 
-def blobs_lk() -> tuple[Any, Any]:
-    return make_blobs(90, centers=10 * np.eye(3, 4), cluster_std=1.0, random_state=0)[:2]
-
-
 def weights(seed: int, points: int) -> Any:
     """Symmetric and >= 0, some points without arcs."""
     upper = np.triu(np.random.default_rng(seed).exponential(size=(points, points)), 1)
@@ -242,7 +234,7 @@ def test_the_objective_never_rises(seed: int, weight: float, k: int) -> None:
 
 
 def test_what_laplacian_k_modes_refuse() -> None:
-    X, _ = blobs_lk()
+    X, _ = blobs(points=90)
     with pytest.warns(UserWarning, match="negative"), pytest.raises(InputError, match="not convex"):
         LaplacianKModes(2).fit(X[:3], graph=-np.ones((3, 3)))
     with pytest.raises(InputError, match="weight"):

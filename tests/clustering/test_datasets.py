@@ -19,14 +19,8 @@ from clustering.foundation.errors import InputError, InputWarning
 from fairness.datasets import DATASETS as FAIR
 
 REAL = Path(os.environ.get("TRANSDUCE_DATA", "")) / "clustering"
-
-
 needs_data = pytest.mark.skipif(not (REAL / "mnist.npz").is_file(), reason="TRANSDUCE_DATA is not set")
-
-
 FIELDS = {name: DATASETS.load(name).__dataclass_fields__ for name in DATASETS.table}
-
-
 FROM_FILES = [(DATASETS, name) for name, fields in FIELDS.items() if "root" in fields]
 
 

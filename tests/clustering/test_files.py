@@ -118,11 +118,7 @@ def test_a_long_field_is_said(tmp_path: Path) -> None:
 
 
 FORMAT = "transduce features 1"
-
-
 TENSORS = {"features": torch.arange(12.0).view(4, 3), "labels": torch.tensor([0, 1, 0, 1])}
-
-
 HEADER = {"format": FORMAT, "class_names": '["a", "b"]', "provenance": "{}"}
 
 
@@ -260,18 +256,32 @@ def test_cells_come_out_as_they_went_in(tmp_path_factory, cells, delimiter):
     assert again.numbers("cluster").tolist() == list(range(len(frame)))
 
 
-def test_other_ways_to_write_a_table(tmp_path):
-    (tmp_path / "excel.csv").write_bytes("\ufeffgröße;preis\r\n1,5;3\r\n2;4\r\n".encode())
-    excel = read_table(tmp_path / "excel.csv")
-    assert excel.numbers("größe").tolist() == [1.5, 2]  # a comma is no delimiter there
+@pytest.mark.parametrize(
+    ("text", "names", "first"),
+    [
+        ("\ufeffgröße;preis\r\n1,5;3\r\n2;4\r\n", ["größe", "preis"], "1,5"),  # a comma is no delimiter there
+        (",a\n0,5\n1,6\n", ["", "a"], "0"),
+        ('"size; width; height",weight\n1,2\n', ["size; width; height", "weight"], "1"),
+        ("sep=;\na,b;c\n1,5;2\n", ["a,b", "c"], "1,5"),
+        ('name,note\na,"two\nlines, and a comma"\n', ["name", "note"], "a"),
+    ],
+)
+def test_other_ways_to_write_a_table(tmp_path, text, names, first):
+    (tmp_path / "t.csv").write_bytes(text.encode())
+    found = read_table(tmp_path / "t.csv")
+    assert found.names == names
+    assert found.rows.iloc[0, 0] == first
+    if first == "1,5":
+        assert found.numbers(names[0])[0] == 1.5
+
+
+def test_packed_columns_of_tabs(tmp_path):
     with gzip.open(tmp_path / "t.tsv.gz", "wt") as file:
         file.write("a\tb\n1\t\n")
     packed = read_table(tmp_path / "t.tsv.gz")
     assert packed.numbers("a").tolist() == [1]
     assert np.isnan(packed.numbers("b")).all()
     assert not packed.numeric("b")
-    (tmp_path / "index.csv").write_text(",a\n0,5\n1,6\n")
-    assert read_table(tmp_path / "index.csv").names == ["", "a"]
 
 
 def test_parquet_keeps_its_kinds(tmp_path):
@@ -307,13 +317,24 @@ def test_parquet_keeps_its_kinds(tmp_path):
         ("t.csv", "a,ü\n1,2\n".encode("latin-1"), ["UTF-8"]),
         ("t.parquet", b"junk", ["Parquet"]),
         ("t.npz", b"junk", ["must be a table"]),
+        (
+            "t.csv",
+            b'name,x,y\n"1 inch,1,2\n2 inch,3,4\n"3 inch,5,6\n4 inch,7,8\n',
+            ["line 2, column 'name': the quote"],
+        ),
+        ("t.csv", b"price\tarea\n980\t1\n1,020\t2\n5,000\t3\n", ["'price' has values such as 1,020"]),
+        ("t.csv", b"price,area\n980,1\n1.020,2\n5.000,3\n", ["'price' has values such as 1.020"]),
+        ("t.csv", b"price;area\n980;50,1\n1.020;50,2\n5.000;50,3\n", ["'price' has values such as 1.020"]),
+        ("t.csv", b'price,area\n1,2\n"3,4\n5,6\n', ["a quote in line 3 is not closed; remove"]),
+        ("t.csv", b'sep=,\nprice,area\n1,2\n"3,4\n5,6\n', ["a quote in line 4 is not closed; remove"]),
+        ("t.csv", b"price,area\n1,2\n3,4,5\n", ["Expected 2 fields in line 3, saw 3; remove"]),
     ],
 )
 def test_what_cannot_be_read_says_why(tmp_path, name, content, words):
     (tmp_path / name).write_bytes(content)
     for word in words:
         with pytest.raises(InputError, match=word):
-            read_table(tmp_path / name)
+            read_table(tmp_path / name).numbers("price")
 
 
 def test_wrong_columns_name_the_nearest(csv_file):

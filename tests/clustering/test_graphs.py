@@ -16,10 +16,10 @@ from clustering import SLK
 from clustering.foundation.errors import InputError
 from clustering.graphs import knn
 from clustering.graphs import neighbours as module
-from clustering.graphs.dense_graph import DenseGraph, Symmetry, nearest
+from clustering.graphs.dense_graph import DenseGraph, Symmetry
 from clustering.graphs.knn import nearest_neighbours
 from clustering.graphs.neighbourhood import neighbour_graph
-from clustering.graphs.neighbours import NeighbourGraph, Search, nearest_rows, nearest_to, neighbours
+from clustering.graphs.neighbours import Search, nearest_rows, nearest_to, neighbours
 from clustering.graphs.point_moves import single_moves
 from clustering.graphs.propagation import DensePropagation, SparsePropagation
 from clustering.graphs.sparse_graph import SparseGraph
@@ -27,19 +27,11 @@ from clustering.optimiser.points import Features, Gram
 from tests.oracles import nearest_loops as oracle
 
 SEARCHES: tuple[Search, ...] = ("tree", "blocks", "hnsw")
-
-
 SYMMETRIES: tuple[Symmetry, ...] = typing.get_args(Symmetry)
 
 
 def draw(points: int = 400, columns: int = 6, seed: int = 0) -> NDArray[np.float32]:
     return np.random.default_rng(seed).normal(size=(points, columns)).astype(np.float32)
-
-
-def dense(near: NeighbourGraph) -> NDArray[np.float32]:
-    graph = near.graph
-    parts = (graph.weights.numpy(), graph.columns.numpy(), graph.pointers.numpy())
-    return np.asarray(sparse.csr_array(parts, shape=(graph.points, graph.points)).toarray())
 
 
 @settings(deadline=None, max_examples=25)
@@ -131,7 +123,7 @@ def test_arcs_become_weights(seed: int, points: int, k: int, symmetry: Symmetry)
         "union": np.maximum(arcs, arcs.T),
         "mutual": np.minimum(arcs, arcs.T),
     }
-    np.testing.assert_allclose(dense(near), combined[symmetry], rtol=1e-5, atol=1e-30)
+    np.testing.assert_allclose(near.graph.matrix().toarray(), combined[symmetry], rtol=1e-5, atol=1e-30)
     np.testing.assert_allclose(near.mean_squared_distance, mean, rtol=1e-9)
     assert near.graph.columns.dtype == near.graph.pointers.dtype == torch.int32
     assert near.graph.symmetric == (symmetry != "directed")
@@ -232,31 +224,6 @@ def test_many_points_against_all_distances(rows: int, monkeypatch: pytest.Monkey
     assert torch.equal(found.indices, expected.indices)
 
 
-@settings(deadline=None, max_examples=25)
-@given(**oracle.CASES)
-def test_nearest_agrees_with_a_loop(seed: int, points: int, k: int, integers: bool, pad: bool) -> None:
-    x, valid = oracle.draw(seed, points, integers, pad)
-    found = nearest(Features(x).dissimilarities(), k, valid=valid if pad else None)
-    expected = torch.zeros_like(found)
-    for b, problem in enumerate(oracle.nearest(x, k, valid)):
-        for p, others in enumerate(problem):
-            expected[b, p, [q for _, q in others]] = 1
-    assert torch.equal(found, expected)
-
-
-def test_symmetries() -> None:
-    x = torch.randn(4, 20, 3, generator=torch.Generator().manual_seed(1))
-    graphs = {symmetry: DenseGraph.of_points(Features(x), 3, symmetry) for symmetry in SYMMETRIES}
-    assert {symmetry for symmetry, graph in graphs.items() if not graph.symmetric} == {"directed"}
-    weights = {symmetry: graph.weights for symmetry, graph in graphs.items()}
-    directed = weights["directed"]
-    assert bool((directed.sum(-1) == 3).all())
-    assert bool((directed.diagonal(dim1=1, dim2=2) == 0).all())
-    assert torch.equal(weights["average"], (directed + directed.mT) / 2)
-    assert torch.equal(weights["union"], torch.maximum(directed, directed.mT))
-    assert torch.equal(weights["mutual"], directed * directed.mT)
-
-
 def as_matrix(graph: SparseGraph) -> torch.Tensor:
     """(B, N, N) weights."""
     size = len(graph.pointers) - 1
@@ -270,29 +237,14 @@ def as_matrix(graph: SparseGraph) -> torch.Tensor:
     return matrices
 
 
-def draw_sparse(seed: int, batch: int = 3, points: int = 9) -> torch.Tensor:
-    return torch.randn(batch, points, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def two_graphs(x: torch.Tensor, k: int, **options: typing.Any) -> tuple[SparseGraph, DenseGraph]:
-    sparse, dense = neighbour_graph(Features(x), k, **options), neighbour_graph(Gram(x @ x.mT), k, **options)
+@settings(deadline=None, max_examples=25)
+@given(**oracle.CASES, symmetry=st.sampled_from(SYMMETRIES))
+def test_it_is_the_dense_graph(seed: int, points: int, k: int, integers: bool, pad: bool, symmetry: Symmetry) -> None:
+    x, valid = oracle.draw(seed, points, integers, pad)
+    valid = valid if pad else None
+    sparse, dense = (neighbour_graph(form, k, symmetry=symmetry, valid=valid) for form in (Features(x), Gram(x @ x.mT)))
     assert isinstance(sparse, SparseGraph)
     assert isinstance(dense, DenseGraph)
-    return sparse, dense
-
-
-@settings(deadline=None, max_examples=25)
-@given(
-    seed=st.integers(0, 10_000),
-    points=st.integers(1, 9),
-    k=st.integers(1, 12),
-    symmetry=st.sampled_from(SYMMETRIES),
-    pad=st.booleans(),
-)
-def test_it_is_the_dense_graph(seed: int, points: int, k: int, symmetry: Symmetry, pad: bool) -> None:
-    x = draw_sparse(seed, points=points)
-    valid = torch.rand(3, points, generator=torch.Generator().manual_seed(seed)) < 0.7 if pad else None
-    sparse, dense = two_graphs(x, k, symmetry=symmetry, valid=valid)
     assert sparse.symmetric == dense.symmetric
     weights = dense.weights if valid is None else dense.weights * (valid[:, :, None] & valid[:, None])
     assert torch.equal(as_matrix(sparse), weights)

@@ -15,11 +15,7 @@ from clustering.foundation.errors import InputError
 from clustering.methods import METHODS, with_known
 
 DAYS = np.datetime64("2020-01-01") + np.arange(60).reshape(20, 3).astype("timedelta64[D]")
-
-
 ONE_COLUMN = pd.DataFrame({"a": np.arange(20.0), "when": pd.date_range("2020", periods=20, tz="UTC")})
-
-
 OBJECTS = DAYS.astype(object)
 
 

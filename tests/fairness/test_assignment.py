@@ -120,11 +120,7 @@ def test_capacities_that_do_not_hold_all_points_are_refused():
 
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
 BRIEF: dict[str, Any] = {"n_init": 1, "max_iter": 5, "random_state": 0}
-
-
 GROUPS = np.repeat([0, 1], 50)
 
 

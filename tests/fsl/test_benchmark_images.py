@@ -4,7 +4,6 @@ import errno
 import os
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -21,6 +20,7 @@ from fsl.benchmarks.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, fingerprint
 from fsl.benchmarks.images import open_images
 from fsl.features.pictures import conform
+from tests.fsl.small_training import Shown
 
 
 @dataclass(frozen=True)
@@ -44,20 +44,6 @@ class Stripes:
         self.reads.append(split)
         images = np.random.default_rng([self.seed, len(split)]).integers(0, 256, (6, 3, 8, 8), np.uint8)
         return Decoded(images, np.array([0, 0, 1, 1, 2, 2]), tuple(f"{split} {name}" for name in "abc"))
-
-
-class Notes:
-    """Progress that remembers what it was told."""
-
-    def __init__(self):
-        self.bars, self.notes = [], []
-
-    def track(self, description, total):
-        self.bars.append(description)
-        return nullcontext(lambda n=1, **numbers: None)
-
-    def note(self, text):
-        self.notes.append(text)
 
 
 def cached(folder):
@@ -93,7 +79,7 @@ def test_a_damaged_file_is_made_anew_and_said_so(tmp_path, damage):
     data = path.read_bytes()
     path.unlink()  # the first images are still mapped
     path.write_bytes(damage(data))
-    benchmark, shown = Stripes(), Notes()
+    benchmark, shown = Stripes(), Shown()
     again = open_images(benchmark, "base", tmp_path, shown)
     assert benchmark.reads == ["base"]
     assert torch.equal(again.images, want)

@@ -41,8 +41,11 @@ OPTIONAL, REQUIRED = (
 CONFIGS = Path(__file__).parents[2] / "configs"
 
 
-def draw(seed: int, way: int = 4, shot: int = 0, queries: int = 12, dim: int = 8, batch: int = 3) -> Episodes:
-    """Tasks whose class names lie beside their classes, displaced alike; in double precision."""
+def draw(
+    seed: int, way: int = 4, shot: int = 0, queries: int = 12, dim: int = 8, batch: int = 3, left_out: int = 0
+) -> Episodes:
+    """Tasks whose class names lie beside their classes, displaced alike; in double precision. Of the first labelled
+    examples, some may be left out."""
     generator = torch.Generator().manual_seed(seed)
     noise = lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64)  # noqa: E731
     centres, gap = noise(batch, way, dim), 2 * noise(dim)
@@ -52,88 +55,70 @@ def draw(seed: int, way: int = 4, shot: int = 0, queries: int = 12, dim: int = 8
     support = pick(labels) + 0.5 * noise(batch, way * shot, dim)
     query = pick(hidden) + 0.5 * noise(batch, queries, dim)
     text = 0.7 * centres + gap + 0.3 * noise(batch, way, dim)
-    return Episodes(support, labels, query, way, text=text, logit_scale=5.0)
+    return Episodes(support[:, left_out:], labels[:, left_out:], query, way, text=text, logit_scale=5.0)
 
 
-@pytest.mark.parametrize("shot", [0, 2])
-def test_transclip_as_published_is_the_loop(shot: int) -> None:
-    episodes = draw(1, shot=shot)
-    result = TransCLIP.as_published().predict(episodes).probabilities
-    for i in range(3):
-        expected = loops.transclip(
-            episodes.support[i].numpy(),
-            episodes.support_labels[i].tolist(),
-            episodes.query[i].numpy(),
-            episodes.text[i].numpy(),  # type: ignore[index]
-            5.0,
-            0.02,
-            3,
-        )
-        np.testing.assert_allclose(result[i].numpy(), expected, atol=1e-6)
+EM = {"variant": "published", "sharpness": 3.0}
+LATA = yaml.safe_load((CONFIGS / "strategy" / "lata.yaml").read_text()) | {"n_neighbors": 6}
+AS_THE_LOOPS = {  # the strategy, how its tasks are drawn, and the loops of (support, labels, query, text)
+    "transclip": (TransCLIP.as_published(), {}, lambda *task: loops.transclip(*task, 5.0, 0.02, 3)),
+    "transclip, labels": (TransCLIP.as_published(), {"shot": 2}, lambda *task: loops.transclip(*task, 5.0, 0.02, 3)),
+    "stata": (StatA.as_published(), {}, lambda _, __, *task: loops.stata(*task, 5.0, 1.0, 3)),
+    "em_dirichlet": (
+        with_constants(EMDirichlet, assignments="soft", **EM),
+        {"way": 5},
+        lambda _, __, *task: loops.em_dirichlet(*task, 3.0, 1.0, EMDirichlet.rounds["soft"], 30, False),
+    ),
+    "hard em_dirichlet": (
+        with_constants(EMDirichlet, assignments="hard", **EM),
+        {"way": 5},
+        lambda _, __, *task: loops.em_dirichlet(*task, 3.0, 1.0, EMDirichlet.rounds["hard"], 30, True),
+    ),
+    "zlap": (with_constants(ZLaP, texts=3), {"queries": 15}, lambda _, __, *task: loops.zlap(*task, 5, 3, 5.0, 0.3)),
+    "tip_adapter": (TipAdapter(alpha=2.0), {"shot": 4}, lambda *task: loops.tip_adapter(*task, 5.0, 2.0, 5.5)),
+    "ss_text_u": (SSTextU(), {"shot": 2, "queries": 15}, lambda *task: loops.ss_text_u(*task, 5.0, 3)),
+    "ss_text_u, a class without labels": (
+        SSTextU(),
+        {"shot": 2, "queries": 15, "left_out": 2},
+        lambda *task: loops.ss_text_u(*task, 5.0, 3),
+    ),
+    "lata": (
+        STRATEGIES.load(LATA.pop("base"))(**LATA),
+        {"queries": 30},
+        lambda _, __, *task: loops.lata(*task, 5.0, 6, 0.35),
+    ),
+}
 
 
-def test_stata_as_published_is_the_loop() -> None:
-    episodes = draw(2)
-    result = StatA.as_published().predict(episodes).probabilities
-    for i in range(3):
-        expected = loops.stata(episodes.query[i].numpy(), episodes.text[i].numpy(), 5.0, 1.0, 3)  # type: ignore[index]
-        np.testing.assert_allclose(result[i].numpy(), expected, atol=1e-6)
+def tasks_of(episodes: Episodes) -> list[tuple[np.ndarray, list[int], np.ndarray, np.ndarray]]:
+    """Support, labels, query and text of each task."""
+    assert episodes.text is not None
+    parts = zip(episodes.support, episodes.support_labels, episodes.query, episodes.text, strict=True)
+    return [(support.numpy(), labels.tolist(), query.numpy(), text.numpy()) for support, labels, query, text in parts]
 
 
-@pytest.mark.parametrize("assignments", ["soft", "hard"])
-def test_em_dirichlet_as_published_is_the_loop(assignments: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    episodes = draw(3, way=5)
+@pytest.mark.parametrize("name", AS_THE_LOOPS)
+@pytest.mark.parametrize("limit", [1024, 1])
+def test_it_is_the_loop(name: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As published, if there is such a form; as small tasks and as large ones."""
     monkeypatch.setitem(FIT, "published", (30, 0.0))
-    strategy = with_constants(EMDirichlet, variant="published", assignments=assignments, sharpness=3.0)
-    result = strategy.predict(episodes).probabilities
-    for i in range(3):
-        expected = loops.em_dirichlet(
-            episodes.query[i].numpy(),
-            episodes.text[i].numpy(),  # type: ignore[index]
-            3.0,
-            1.0,
-            strategy.rounds[assignments],
-            30,
-            assignments == "hard",
-        )
-        np.testing.assert_allclose(result[i].numpy(), expected, atol=1e-6)
-
-
-def test_zlap_is_the_loop() -> None:
-    episodes = draw(4, queries=15)
-    result = with_constants(ZLaP, texts=3).predict(episodes).probabilities
-    for i in range(3):
-        expected = loops.zlap(episodes.query[i].numpy(), episodes.text[i].numpy(), 5, 3, 5.0, 0.3)  # type: ignore[index]
-        np.testing.assert_allclose(result[i].numpy(), expected, atol=1e-8)
+    monkeypatch.setattr("fsl.episodes.LARGEST_GRAM", limit)
+    strategy, drawn, loop = AS_THE_LOOPS[name]
+    episodes = draw(1, **drawn)
+    found = strategy.predict(episodes).probabilities
+    for rows, task in zip(found, tasks_of(episodes), strict=True):
+        np.testing.assert_allclose(rows.numpy(), loop(*task), atol=1e-5 if "ss_text_u" in name else 1e-6)
 
 
 @pytest.mark.parametrize("shot", [1, 4])
-def test_tip_adapter_and_lp_plus_plus_as_published_are_the_loops(shot: int) -> None:
+def test_lp_plus_plus_as_published_is_the_loop(shot: int) -> None:
     episodes = draw(9, shot=shot)
-    votes = TipAdapter(alpha=2.0).predict(episodes).probabilities
-    probe = with_constants(LPPlusPlus, variant="published", max_iter=40).predict(episodes)
-    assert probe.trace is not None
-    for i in range(3):
-        support, labels = episodes.support[i].numpy(), episodes.support_labels[i].tolist()
-        query, text = episodes.query[i].numpy(), episodes.text[i].numpy()  # type: ignore[index]
-        expected = loops.tip_adapter(support, labels, query, text, 5.0, 2.0, 5.5)
-        np.testing.assert_allclose(votes[i].numpy(), expected, atol=1e-10)
-        expected, losses = loops.lp_plus_plus(support, labels, query, text, 40)
-        np.testing.assert_allclose(probe.probabilities[i].numpy(), expected, atol=1e-8)
-        np.testing.assert_allclose(probe.trace[:-1, i].numpy(), losses, atol=1e-10)
-
-
-@pytest.mark.parametrize("left_out", [0, 2])
-def test_ss_text_u_is_the_loop(left_out: int) -> None:
-    """Also where a class has no labelled example."""
-    full = draw(12, shot=2, queries=15)
-    kept = slice(left_out, None)
-    episodes = dataclasses.replace(full, support=full.support[:, kept], support_labels=full.support_labels[:, kept])
-    result = SSTextU().predict(episodes).probabilities
-    for i in range(3):
-        given = episodes.support[i].numpy(), episodes.support_labels[i].tolist(), episodes.query[i].numpy()
-        expected = loops.ss_text_u(*given, episodes.text[i].numpy(), 5.0, 3)  # type: ignore[index]
-        np.testing.assert_allclose(result[i].numpy(), expected, atol=1e-5)
+    found = with_constants(LPPlusPlus, variant="published", max_iter=40).predict(episodes)
+    assert found.trace is not None
+    for i, task in enumerate(tasks_of(episodes)):
+        expected, losses = loops.lp_plus_plus(*task, 40)
+        np.testing.assert_allclose(found.probabilities[i].numpy(), expected, atol=1e-8)
+        np.testing.assert_allclose(found.trace[:-1, i].numpy(), losses, atol=1e-10)
 
 
 @settings(deadline=None, max_examples=20)
@@ -150,19 +135,6 @@ def test_levels_of_names_sum_the_probabilities_of_their_classes(seed: int, depth
             own = [k for k, name in enumerate(names) if "/".join(name.split("/")[:d]) == group]
             np.testing.assert_allclose(level.probabilities[:, place], chances[:, own].sum(axis=1))
             assert set(level.of_class[own]) == {place}
-
-
-@pytest.mark.parametrize("dense", [True, False])
-def test_lata_is_the_loop(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not dense:
-        monkeypatch.setattr("fsl.episodes.LARGEST_GRAM", 1)
-    episodes = draw(10, queries=30)
-    settings = yaml.safe_load((CONFIGS / "strategy" / "lata.yaml").read_text())
-    strategy = STRATEGIES.load(settings.pop("base"))(**settings | {"n_neighbors": 6})
-    result = strategy.predict(episodes).probabilities
-    for i in range(3):
-        expected = loops.lata(episodes.query[i].numpy(), episodes.text[i].numpy(), 5.0, 6, 0.35)  # type: ignore[index]
-        np.testing.assert_allclose(result[i].numpy(), expected, atol=1e-10)
 
 
 def test_refined_uses_the_probabilities_of_the_inductive_strategy() -> None:

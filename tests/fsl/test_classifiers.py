@@ -286,14 +286,8 @@ def test_prediction_sets_of_mapie_cover():
 
 
 GENERATOR = np.random.default_rng(0)
-
-
 Y = np.repeat([0, 1], 5)
-
-
 X = GENERATOR.normal(size=(10, 3)) + 9 * Y[:, None]
-
-
 DAYS = np.datetime64("2020-01-01") + np.arange(30).reshape(10, 3).astype("timedelta64[D]")
 
 

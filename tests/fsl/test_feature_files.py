@@ -21,11 +21,7 @@ from fsl.features.bank import FeatureBank
 from fsl.features.foreign import import_features
 
 RANDOM = np.random.default_rng(0)
-
-
 NAMES_FILES = ("ant", "bee", "cat")
-
-
 X, Y, T = RANDOM.normal(size=(8, 4)).astype("f4"), np.arange(8) % 3, RANDOM.normal(size=(3, 4)).astype("f4")
 
 
@@ -155,8 +151,6 @@ def test_labels_and_names_in_text(tmp_path: Path) -> None:
 
 
 ZERO, LOST = X.copy(), X.copy()
-
-
 ZERO[5], LOST[6, 1] = 0, np.nan
 
 

@@ -16,8 +16,6 @@ from fsl.strategies.simpleshot import SimpleShot
 RANDOM = np.random.default_rng(0)
 
 ROWS = RANDOM.normal(size=(12, 5)).astype(np.float32)
-
-
 LABELS = np.array([7, 3, 3, 7, 9, 9, 3, 7, 9, 9, 3, 7])  # in the order in which a loader met them
 
 

@@ -26,8 +26,6 @@ from tests.oracles import heads_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw, with_constants
 
 transforms = st.sampled_from(["UN", "L2N", "CL2N"])
-
-
 HEADS: Mapping[Any, tuple[dict[str, Any], Callable[..., Any]]] = {
     Nearest: ({}, lambda *task: np.eye(3)[oracle.nearest(*task)]),
     MatchingNet: ({}, lambda *task: oracle.matchingnet(*task, 3, temperature=1.0)),

@@ -22,15 +22,16 @@ from fsl.features.prompts import PROMPTS, texts_of
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.weights.checkpoints import save_backbone
 from fsl.weights.foreign import import_backbone
-from tests.fsl.weight_files import as_pth
+from tests.fsl.weight_files import as_pth, of_timm
 from tests.open_clip_files import NAME, small_network
 
 NETWORKS = ("resnet10t", "test_vit", "mobilenetv3_small_050")
 
 
 def noise(seed, width=40, height=30, mode="RGB"):
-    rng = np.random.default_rng(seed)
-    return Image.fromarray(rng.integers(0, 256, (height, width, 3), dtype=np.uint8)).convert(mode)
+    return Image.fromarray(np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)).convert(
+        mode
+    )
 
 
 @contextlib.contextmanager
@@ -42,13 +43,7 @@ def in_batches_of(size):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """A file of random weights of each network, with its classifier."""
-    torch.manual_seed(0)
-    folder, found = tmp_path_factory.mktemp("weights"), {}
-    for name in NETWORKS:
-        found[name] = folder / f"{name}.pth"
-        torch.save(timm.create_model(name, pretrained=False).state_dict(), found[name])
-    return found
+    return of_timm(NETWORKS, tmp_path_factory.mktemp("weights"))
 
 
 @pytest.fixture(scope="module")
@@ -169,8 +164,6 @@ class TestBroken:
     def test_what_are_no_pictures_is_said(self, encoder, pictures, message):
         with pytest.raises(InputError, match=message):
             encoder.encode(pictures)
-
-    def test_options_that_cannot_be_are_said(self, encoder):
         with pytest.raises(InputError, match="not 'keep'"):
             encoder.encode([noise(0)], broken="keep")
 
@@ -245,9 +238,7 @@ def encoder_clip(weights):
 
 @pytest.fixture
 def pictures():
-    generator = np.random.default_rng(0)
-    sizes = ((40, 30), (32, 32), (300, 200), (20, 70))
-    return [Image.fromarray(generator.integers(0, 256, (*size, 3), dtype=np.uint8)) for size in sizes]
+    return [noise(0, *size) for size in ((30, 40), (32, 32), (200, 300), (70, 20))]
 
 
 class TestNetworks:
@@ -280,13 +271,7 @@ class TestNetworks:
         with torch.inference_mode():
             want = encoder_clip.network(torch.stack([transform(picture) for picture in pictures]))
         torch.testing.assert_close(encoder_clip.encode(pictures).features, want, rtol=1e-4, atol=1e-5)
-        for content in (
-            '{"preprocess_cfg": {"mean": [1]}}',
-            '{"preprocess_cfg": {"resize_mode": "x"}}',
-            "{}",
-            "[]",
-            "{",
-        ):
+        for content in ('{"preprocess_cfg": {"mean": [1]}}', '{"preprocess_cfg": {"resize_mode": "x"}}', "[]", "{"):
             (tmp_path / "open_clip_config.json").write_text(content)
             with pytest.raises(InputError, match=r"open_clip_config\.json: no preprocessing"):
                 ImageEncoder.of(f"open_clip:{NAME}", weights=tmp_path / "small.pt", device="cpu")
@@ -333,11 +318,7 @@ class TestNetworks:
 
 
 LITE = "tf_efficientnet_lite0"
-
-
 FIRST = ("_depthwise_conv", "_bn1", "_project_conv", "_bn2")
-
-
 OTHERS = ("_expand_conv", "_bn0", "_depthwise_conv", "_bn1", "_project_conv", "_bn2")
 
 

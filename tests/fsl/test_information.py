@@ -202,34 +202,41 @@ def each_task(episodes: Episodes) -> list[tuple[Any, list[int], Any, int]]:
     return [(support.numpy(), labels.tolist(), query.numpy(), episodes.way) for support, labels, query in parts]
 
 
-def options(strategy: object, *names: str) -> dict[str, Any]:
-    return {name: getattr(strategy, name) for name in names}
+TRANSPORTS: dict[Any, tuple[Any, dict[str, Any], tuple[str, ...]]] = {  # loops, fields to draw, what loops need besides
+    PTMAP: (
+        transport_loops.pt_map,
+        {"centring": ["apart", "together", None], "beta": [1.0, 2.5], "rate": [0.2, 1.0], "max_iter": [4]},
+        (),
+    ),
+    BPA: (transport_loops.bpa, {"beta": [1.0], "max_iter": [3], "regularisation": [0.3, 1.0]}, ("rate",)),
+    ProtoLP: (
+        transport_loops.protolp,
+        {
+            "centring": ["apart", "together"],
+            "laplacian": ["random_walk", "graph"],
+            "gamma": [0.05, 1.0],
+            "mix": [0.0, 0.6, 1.0],
+            "beta": [2.5],
+            "max_iter": [3],
+        },
+        ("rate",),
+    ),
+}
 
 
+@pytest.mark.parametrize("kind", TRANSPORTS)
 @settings(deadline=None, max_examples=12)
-@given(
-    seed=st.integers(0, 100_000),
-    shot=st.integers(1, 2),
-    centring=st.sampled_from(["apart", "together", None]),
-    beta=st.sampled_from([1.0, 2.5]),
-    rate=st.sampled_from([0.2, 1.0]),
-)
-def test_pt_map_agrees_with_loops(seed: int, shot: int, **given_options: Any) -> None:
-    strategy = with_constants(PTMAP, max_iter=4, **given_options)
-    episodes = draw_transport(seed, shot=shot)
-    chosen = options(strategy, "centring", "beta", "rate", "max_iter")
-    expected = np.stack([transport_loops.pt_map(*task, **chosen) for task in each_task(episodes)])
-    torch.testing.assert_close(strategy.predict(episodes).probabilities, torch.from_numpy(expected), atol=2e-5, rtol=0)
-
-
-@settings(deadline=None, max_examples=8)
-@given(seed=st.integers(0, 100_000), shot=st.integers(1, 2), regularisation=st.sampled_from([0.3, 1.0]))
-def test_bpa_agrees_with_loops(seed: int, shot: int, regularisation: float) -> None:
-    strategy = with_constants(BPA, beta=1.0, max_iter=3, regularisation=regularisation)
-    episodes = draw_transport(seed, shot=shot)
-    chosen = options(strategy, "regularisation", "beta", "rate", "max_iter")
-    expected = np.stack([transport_loops.bpa(*task, **chosen) for task in each_task(episodes)])
-    torch.testing.assert_close(strategy.predict(episodes).probabilities, torch.from_numpy(expected), atol=5e-5, rtol=0)
+@given(data=st.data(), seed=st.integers(0, 100_000), shot=st.integers(1, 2), dimensions=st.sampled_from([4, 40]))
+def test_transport_agrees_with_loops(kind: Any, data: st.DataObject, seed: int, shot: int, dimensions: int) -> None:
+    loops, values, besides = TRANSPORTS[kind]
+    fields = {name: data.draw(st.sampled_from(some)) for name, some in values.items()}
+    strategy, episodes = with_constants(kind, **fields), draw_transport(seed, shot=shot)
+    chosen = {name: getattr(strategy, name) for name in (*fields, *besides)}
+    chosen |= {"dimensions": dimensions} if kind is ProtoLP else {}
+    expected = np.stack([loops(*task, **chosen) for task in each_task(episodes)])
+    with mock.patch.object(pt_map, "DIMENSIONS", dimensions):
+        found = strategy.predict(episodes).probabilities
+    torch.testing.assert_close(found, torch.from_numpy(expected), atol=5e-5, rtol=0)
 
 
 def test_affinities_are_symmetric_and_balanced() -> None:
@@ -248,28 +255,6 @@ def test_affinities_of_too_many_points_are_refused() -> None:
         BPA().affinities(Features(torch.zeros(1, 20_000, 1)), torch.ones(1, 20_000, dtype=torch.bool))
 
 
-@settings(deadline=None, max_examples=12)
-@given(
-    seed=st.integers(0, 100_000),
-    shot=st.integers(1, 2),
-    dimensions=st.sampled_from([4, 40]),
-    centring=st.sampled_from(["apart", "together"]),
-    laplacian=st.sampled_from(["random_walk", "graph"]),
-    gamma=st.sampled_from([0.05, 1.0]),
-    mix=st.sampled_from([0.0, 0.6, 1.0]),
-)
-def test_protolp_agrees_with_loops(seed: int, shot: int, dimensions: int, **given_options: Any) -> None:
-    strategy = with_constants(ProtoLP, max_iter=3, beta=2.5, **given_options)
-    episodes = draw_transport(seed, shot=shot)
-    chosen = options(strategy, "centring", "beta", "laplacian", "gamma", "mix", "rate", "max_iter")
-    expected = np.stack(
-        [transport_loops.protolp(*task, dimensions=dimensions, **chosen) for task in each_task(episodes)]
-    )
-    with mock.patch.object(pt_map, "DIMENSIONS", dimensions):
-        found = strategy.predict(episodes).probabilities
-    torch.testing.assert_close(found, torch.from_numpy(expected), atol=5e-5, rtol=0)
-
-
 @settings(deadline=None, max_examples=6)
 @given(
     seed=st.integers(0, 100_000),
@@ -282,7 +267,7 @@ def test_protolp_agrees_with_loops(seed: int, shot: int, dimensions: int, **give
 def test_ilpc_agrees_with_loops(seed: int, shot: int, queries: int, **given_options: Any) -> None:
     strategy = with_constants(ILPC, steps=15, **given_options)
     episodes = draw_transport(seed, shot=shot, queries=queries)
-    chosen = options(strategy, "centring", "n_neighbors", "alpha", "keep", "steps")
+    chosen = {name: getattr(strategy, name) for name in ("centring", "n_neighbors", "alpha", "keep", "steps")}
     expected = [transport_loops.ilpc(*task, power_of_labels=strategy.power, **chosen) for task in each_task(episodes)]
     found = strategy.predict(episodes)
     best = found.probabilities.topk(2, dim=2).values

@@ -39,28 +39,6 @@ from tests.oracles.small_tasks import as_arrays, draw, with_constants
 from tests.oracles.sweeps import largest_rise
 
 
-def by_loops(episodes: Episodes, strategy: LaplacianShot, iterations: int) -> torch.Tensor:
-    options = {
-        name: getattr(strategy, name)
-        for name in ("weight", "n_neighbors", "graph", "shift", "rectify", "temperature", "variant")
-    }
-    assert episodes.base_mean is not None
-    mean = episodes.base_mean.numpy()
-    results = []
-    for support, labels, query in zip(episodes.support, episodes.support_labels, episodes.query, strict=True):
-        results.append(
-            oracle.laplacianshot(
-                oracle.transform(support.numpy(), strategy.transform, mean),
-                labels.tolist(),
-                oracle.transform(query.numpy(), strategy.transform, mean),
-                episodes.way,
-                iterations=iterations,
-                **options,
-            )
-        )
-    return torch.from_numpy(np.stack(results))
-
-
 @settings(deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 100_000),
@@ -83,7 +61,11 @@ def test_every_option_agrees_with_loops(seed: int, **options: Any) -> None:
     episodes = draw(seed)
     with mock.patch.dict(STEPS, {strategy.variant: (7, 0.0)}):
         found = strategy.predict(episodes)
-    expected = by_loops(episodes, strategy, 7)
+    del options["transform"]
+    loops = [
+        oracle.laplacianshot(*task, 3, iterations=7, **options) for task in as_arrays(episodes, strategy.transform)
+    ]
+    expected = torch.from_numpy(np.stack(loops))
     settled = found.iterations < 7  # a change of exactly 0 stops a task early
     torch.testing.assert_close(found.probabilities[~settled], expected[~settled], atol=1e-8, rtol=0)
     torch.testing.assert_close(found.probabilities[settled], expected[settled], atol=1e-5, rtol=0)
@@ -107,28 +89,8 @@ def test_the_public_code_shifts_only_where_it_rectifies() -> None:
 
 
 KINDS = {SLKMeans: "means", SLKMS: "modes", SLKBO: "points", KMeans: "means", KModes: "modes"}
-
-
 NOT_OF_THE_LOOPS = {"text_weight", "transform", "variant"}
-
-
 PUBLISHED = {"clamp": "start", "first": "prototypes", "warm_start": False, "sigma_rule": "published"}
-
-
-def by_loops_constrained(episodes: Episodes, strategy: Any, i: int, outer: int, sweeps: int) -> torch.Tensor:
-    assert episodes.base_mean is not None
-    support, query = (
-        oracle.transform(x[i].numpy(), strategy.transform, episodes.base_mean.numpy())
-        for x in (episodes.support, episodes.query)
-    )
-    options = {f.name: getattr(strategy, f.name) for f in dataclasses.fields(strategy)} | {"members": strategy.members}
-    options = {name: value for name, value in options.items() if name not in NOT_OF_THE_LOOPS}
-    options |= PUBLISHED if strategy.variant == "published" else {}
-    labels = episodes.support_labels[i].tolist()
-    found = loops.cluster(
-        support, labels, query, episodes.way, kind=KINDS[type(strategy).__base__], outer=outer, sweeps=sweeps, **options
-    )
-    return torch.from_numpy(found)
 
 
 def agrees(strategy: Any, episodes: Episodes, sweeps: int = 0) -> None:
@@ -136,12 +98,16 @@ def agrees(strategy: Any, episodes: Episodes, sweeps: int = 0) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(slk.SWEEPS, strategy.variant, (max(1, sweeps), 0.0))
         found = strategy.predict(episodes)
-    for i in range(len(episodes.support)):
+    options = {f.name: getattr(strategy, f.name) for f in dataclasses.fields(strategy)} | {"members": strategy.members}
+    options = {name: value for name, value in options.items() if name not in NOT_OF_THE_LOOPS}
+    options |= PUBLISHED if strategy.variant == "published" else {}
+    options |= {"kind": KINDS[type(strategy).__base__], "sweeps": sweeps}
+    for i, task in enumerate(as_arrays(episodes, strategy.transform)):
         try:
-            expected = by_loops_constrained(episodes, strategy, i, int(found.iterations[i]), sweeps)
+            expected = loops.cluster(*task, episodes.way, outer=int(found.iterations[i]), **options)
         except ValueError:  # a class lost its members, which the loops do not handle
             continue
-        torch.testing.assert_close(found.probabilities[i], expected, atol=1e-4, rtol=0)
+        torch.testing.assert_close(found.probabilities[i], torch.from_numpy(expected), atol=1e-4, rtol=0)
 
 
 shared = {
@@ -155,49 +121,29 @@ shared = {
     "max_iter": st.integers(1, 3),  # from the third step on, a task may stop
 }
 
-
-members = st.sampled_from(["hard", "soft"])
-
-
-numbers = st.sampled_from([1, 40])  # of one sweep it shows where it started
+OF_A_GRAPH = ("weight", "n_neighbors", "graph")
 
 
-plain = [name for name in shared if name not in ("weight", "n_neighbors", "graph")]
-
-
-def unrejected(options: dict[str, Any]) -> dict[str, Any]:
-    """The options; with a symmetric graph, with so small a weight that the guard rejects no sweep."""
-    scale = 1 if options["graph"] == "directed" else 8 * options["n_neighbors"]
-    return {**options, "weight": options["weight"] / scale}
-
-
-@settings(deadline=None, max_examples=20)
-@given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries({**shared, "members": members}), sweeps=numbers)
-def test_slk_means_agrees_with_loops(seed: int, options: dict[str, Any], sweeps: int) -> None:
-    agrees(with_constants(SLKMeans, **unrejected(options)), draw(seed), sweeps)
-
-
-@settings(deadline=None, max_examples=10)
-@given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries({**shared, "members": members}), sweeps=numbers)
-def test_slk_ms_agrees_with_loops(seed: int, options: dict[str, Any], sweeps: int) -> None:
-    # Of three shots: the mean of a class of two points is a saddle of its density, which rounding leaves either way.
-    agrees(with_constants(SLKMS, **unrejected(options)), draw(seed, shot=3), sweeps)
-
-
-@settings(deadline=None, max_examples=20)
-@given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries(shared), sweeps=numbers)
-def test_slk_bo_agrees_with_loops(seed: int, options: dict[str, Any], sweeps: int) -> None:
-    agrees(with_constants(SLKBO, **unrejected(options)), draw(seed), sweeps)
-
-
-@settings(deadline=None, max_examples=5)
+# Modes of three shots: the mean of a class of two points is a saddle of its density, which rounding leaves either way.
+@pytest.mark.parametrize(("kind", "shot"), [(SLKMeans, 2), (SLKMS, 3), (SLKBO, 2), (KMeans, 2), (KModes, 3)])
+@settings(deadline=None, max_examples=15)
 @given(
     seed=st.integers(0, 100_000),
-    options=st.fixed_dictionaries({**{name: shared[name] for name in plain}, "members": members}),
+    options=st.fixed_dictionaries(shared),
+    members=st.sampled_from(["hard", "soft"]),
+    sweeps=st.sampled_from([1, 40]),  # of one sweep it shows where it started
 )
-def test_kmeans_and_kmodes_agree_with_loops(seed: int, options: dict[str, Any]) -> None:
-    agrees(with_constants(KMeans, **options), draw(seed))
-    agrees(with_constants(KModes, **options), draw(seed, shot=3))
+def test_clusterers_agree_with_loops(
+    kind: Any, shot: int, seed: int, options: dict[str, Any], members: str, sweeps: int
+) -> None:
+    """With a symmetric graph, the weight is so small that the guard rejects no sweep."""
+    if kind in (KMeans, KModes):
+        options, sweeps = {name: value for name, value in options.items() if name not in OF_A_GRAPH}, 0
+    elif options["graph"] != "directed":
+        options["weight"] /= 8 * options["n_neighbors"]
+    if kind is not SLKBO:
+        options["members"] = members
+    agrees(with_constants(kind, **options), draw(seed, shot=shot), sweeps)
 
 
 def test_by_product_modes_move_though_the_support_is_clamped() -> None:
@@ -221,14 +167,8 @@ def test_a_class_that_loses_its_members_takes_the_step_back() -> None:
 
 
 betas, weights = st.sampled_from([1.0, 10.0, 65.0]), st.just(0.0) | st.floats(1e-9, 20)
-
-
 graphs = st.sampled_from(["average", "union", "mutual"])
-
-
 soft = {"members": st.just("soft"), "beta": betas, "weight": weights, "graph": graphs}
-
-
 FIELDS: Mapping[Any, dict[str, Any]] = {
     LaplacianShot: {"weight": weights, "rectify": st.booleans(), "graph": graphs},
     SLKMeans: soft,
@@ -242,11 +182,7 @@ FIELDS: Mapping[Any, dict[str, Any]] = {
         "rounds": st.just(30),
     },
 }
-
-
 names = st.sampled_from([0.1, 1.0, 5.0, 20.0])
-
-
 OF_NAMES: Mapping[Any, dict[str, Any]] = {
     TransCLIP: {"text_weight": names},
     StatA: {"text_weight": names, "alpha": names},

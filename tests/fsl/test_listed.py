@@ -21,8 +21,6 @@ from fsl.samplers.whole import WholeSplit
 from tests.fsl.small_benchmarks import colours, few, pixels, png, whole, write_cub, write_picture
 
 WORDS = dict(zip(SPLITS, ("train", "val", "test"), strict=True))
-
-
 COUNTS = {
     "mini": [64, 16, 20],
     "tiered": [351, 97, 160],
@@ -31,8 +29,6 @@ COUNTS = {
     "cifar_fs": [64, 16, 20],
     "fc100": [60, 20, 20],
 }
-
-
 LISTED = [kind for kind in map(BENCHMARKS.load, BENCHMARKS.table) if issubclass(kind, ListedBenchmark)]
 
 
@@ -225,8 +221,6 @@ def test_birds_keep_their_shape(tmp_path, monkeypatch):
 
 
 CLASSES = class_lists("mini")
-
-
 SHARDS = {"base-0": "base", "base-1": "base", "val": "validation", "novel": "novel"}
 
 

@@ -30,8 +30,6 @@ Syriac_(Serto) 23 Tibetan 42 ULOG 26
 
 # characters of each alphabet
 SIZES = {name: int(size) for name, size in zip(*[iter(TEXT.split())] * 2, strict=True)}
-
-
 NPY = io.BytesIO()
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,8 +25,6 @@ SMALL = {  # what each sampler draws from the classes below; a sampler without a
     "few_classes": {"way": 4, "shot": 2, "queries": 9, "effective": 2},
     "whole_split": {"support_share": 0.3},
 }
-
-
 SIZES = [9, 17, 11, 8, 20, 13]
 
 
@@ -111,60 +108,40 @@ def test_tasks_of_any_sampler_go_through_a_file(sampler: Sampler, tmp_path: Path
         assert field is None or torch.equal(field, original)
 
 
-ONE_BLOCK = settings(deadline=None, max_examples=4)  # of 256 tasks each
-
-
-DRAWN: dict[str, st.SearchStrategy[Any]] = {
-    "labels": st.lists(st.integers(12, 18), min_size=4, max_size=7).map(labels_of),
-    "seed": st.integers(0, 99),
-    "way": st.integers(2, 4),
+SHOTS, QUERIES = st.integers(1, 3), st.integers(1, 8)
+BY_LOOPS: dict[str, tuple[Any, Any, dict[str, st.SearchStrategy[Any]]]] = {  # the sampler, its loops, what they draw
+    "balanced": (Balanced, oracle.balanced, {"shot": SHOTS, "query": st.integers(1, 5)}),
+    "dirichlet": (
+        Dirichlet,
+        oracle.dirichlet,
+        {"shot": SHOTS, "query": QUERIES, "concentration": st.sampled_from([0.01, 0.5, 2.0, 50.0])},
+    ),
+    "few_classes": (
+        FewClasses,
+        oracle.few_classes,
+        {"shot": SHOTS, "queries": QUERIES, "effective": SHOTS},
+    ),
 }
 
 
-def agree(tasks: Tasks, expected: Sequence[oracle.Drawn]) -> None:
-    """A block of tasks is that of an oracle."""
+@pytest.mark.parametrize("name", BY_LOOPS)
+@settings(deadline=None, max_examples=4)  # of 256 tasks each
+@given(
+    data=st.data(),
+    labels=st.lists(st.integers(12, 18), min_size=4, max_size=7).map(labels_of),
+    seed=st.integers(0, 99),
+    way=st.integers(2, 4),
+)
+def test_a_block_is_that_of_loops(name: str, data: st.DataObject, labels: torch.Tensor, seed: int, way: int) -> None:
+    kind, loops, values = BY_LOOPS[name]
+    fields = {key: data.draw(value) for key, value in values.items()}
+    if name == "few_classes":
+        fields["effective"] = min(fields["effective"], way)
+    tasks = kind(way=way, **fields).tasks(labels, seed).block(0)
+    expected = loops(labels.numpy(), seed, way, *fields.values(), BLOCK)
     assert len(tasks) == len(expected) == BLOCK
     for i, (support, queries, classes) in enumerate(expected):
         assert by_position(tasks, i) == (support, [sorted(row) for row in queries], classes)
-
-
-@ONE_BLOCK
-@given(**DRAWN, shot=st.integers(1, 3), query=st.integers(1, 5))
-def test_balanced_by_loops(labels: torch.Tensor, seed: int, way: int, shot: int, query: int) -> None:
-    tasks = Balanced(way, shot, query).tasks(labels, seed).block(0)
-    assert bool((torch.nn.functional.one_hot(tasks.query_labels, way).sum(1) == query).all())
-    agree(tasks, oracle.balanced(labels.numpy(), seed, way, shot, query, BLOCK))
-
-
-@ONE_BLOCK
-@given(
-    **DRAWN,
-    shot=st.integers(1, 3),
-    query=st.integers(1, 8),
-    concentration=st.sampled_from([0.01, 0.5, 2.0, 50.0]),
-)
-def test_dirichlet_by_loops(
-    labels: torch.Tensor, seed: int, way: int, shot: int, query: int, concentration: float
-) -> None:
-    tasks = Dirichlet(way, shot, query, concentration).tasks(labels, seed).block(0)
-    assert tasks.query.shape == (BLOCK, way * query)
-    agree(tasks, oracle.dirichlet(labels.numpy(), seed, way, shot, query, concentration, BLOCK))
-
-
-@ONE_BLOCK
-@given(
-    **DRAWN,
-    shot=st.integers(1, 4),
-    effective=st.integers(1, 4),
-    queries=st.integers(1, 8),
-)
-def test_few_classes_by_loops(
-    labels: torch.Tensor, seed: int, way: int, shot: int, effective: int, queries: int
-) -> None:
-    effective = min(effective, way)
-    tasks = FewClasses(way, shot, queries, effective).tasks(labels, seed).block(0)
-    assert max(len(set(row.tolist())) for row in tasks.query_labels) <= effective
-    agree(tasks, oracle.few_classes(labels.numpy(), seed, way, shot, queries, effective, BLOCK))
 
 
 @settings(deadline=None, max_examples=20)

@@ -104,22 +104,6 @@ def test_it_agrees_with_a_plain_loop(seed: int, learning_rate: float) -> None:
     assert found.iterations.tolist() == [6, 6, 6]
 
 
-@pytest.mark.parametrize("options", [{}, {"transform": "CL2N"}])
-def test_a_task_alone_is_as_in_a_batch(options: dict[str, object]) -> None:
-    episodes, strategy = small_episodes(1), TransductiveFineTuning(max_iter=4, learning_rate=1e-3, **options)  # type: ignore[arg-type]
-    whole = strategy.predict(episodes)
-    assert episodes.pictures is not None
-    for i in range(3):
-        alone = dataclasses.replace(
-            episodes,
-            support=episodes.support[i : i + 1],
-            support_labels=episodes.support_labels[i : i + 1],
-            query=episodes.query[i : i + 1],
-            pictures=TaskPictures(episodes.pictures.pictures, episodes.pictures.rows[i : i + 1]),
-        )
-        assert torch.equal(strategy.predict(alone).probabilities[0], whole.probabilities[i])
-
-
 def test_the_network_is_left_as_it_was_also_where_gradients_are_switched_off() -> None:
     episodes = small_episodes(9)
     assert episodes.pictures is not None

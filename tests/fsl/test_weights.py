@@ -252,14 +252,6 @@ def test_nearest_centroids_do_as_was_measured(reference_data, file):
         assert [100 * result.accuracy for result in results.values()] == pytest.approx(wanted, abs=1.0)
 
 
-@pytest.mark.parametrize(("channels", "size", "features"), [(1, 28, 64), (3, 84, 1600), (1, 16, 64)])
-@pytest.mark.parametrize("name", ["conv4", "conv6"])
-def test_shapes_of_the_small_networks(name: str, channels: int, size: int, features: int) -> None:
-    backbone = create_backbone(name, channels=channels, size=size)
-    assert backbone.feature_size == features
-    assert backbone(torch.rand(3, channels, size, size)).shape == (3, features)
-
-
 # Of 84 pixels: features, side of the last map, and parameters of the network as the works count them.
 PAPERS = {
     "conv4": (1600, 5, 112_832),
@@ -316,3 +308,31 @@ def test_a_network_too_deep_for_the_images() -> None:
         create_backbone("inception_v3", channels=1, size=28)
     with pytest.raises(InputError, match=r"'conv4' .*1 x 8 x 8"):
         create_backbone("conv4", channels=1, size=8)
+
+
+def test_networks_of_files(tmp_path, monkeypatch) -> None:
+    """A class, and a function registered with timm; other callables are refused."""
+    (tmp_path / "nets_of_mine.py").write_text(
+        "from timm.models import register_model\n"
+        "from torch import nn\n"
+        "class Net(nn.Sequential):\n"
+        "    def __init__(self, in_chans):\n"
+        "        super().__init__(nn.Conv2d(in_chans, 5, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())\n"
+        "@register_model\n"
+        "def net_of_mine(pretrained=False, **options):\n"
+        "    return Net(options['in_chans'])\n"
+        "def other(in_chans):\n"
+        "    return Net(in_chans)\n"
+        "def resnet18(in_chans):\n"
+        "    return Net(in_chans)\n"
+        "class Passes(Net):\n"
+        "    def __init__(self, **options):\n"
+        "        super().__init__(options['in_chans'] + options['num_classes'])\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    for name in ("./nets_of_mine.py:Net", "nets_of_mine:Net", "./nets_of_mine.py:net_of_mine", "net_of_mine"):
+        assert create_backbone(name, channels=2, size=9).feature_size == 5
+    assert create_backbone("./nets_of_mine.py:Passes", channels=2, size=9).feature_size == 5
+    for name in ("other", "resnet18"):  # timm has a resnet18, which is not this one
+        with pytest.raises(InputError, match="neither a subclass"):
+            create_backbone(f"./nets_of_mine.py:{name}", channels=2, size=9)

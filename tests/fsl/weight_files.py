@@ -3,6 +3,7 @@
 from collections import OrderedDict
 
 import numpy as np
+import timm
 import torch
 from safetensors.torch import save_file
 from torch import nn
@@ -34,6 +35,12 @@ class Theirs(nn.Module):
 
 def conv4(depth=4, **options):
     return Theirs(depth, **options).eval()
+
+
+def of_timm(names, folder):
+    """A file of random weights of each network, with its classifier."""
+    torch.manual_seed(0)
+    return {name: as_pth(timm.create_model(name, pretrained=False).state_dict(), folder / name) for name in names}
 
 
 def prefixed(state, prefix):

@@ -17,15 +17,6 @@ def transport(first: Floats, second: Floats, centres: Floats) -> float:
         for b in range(n1):
             T = pi0 * first[a] + pi1 * second[b]
             cost[a, b] = pi0 * pi1 * ((first[a] - second[b]) ** 2).sum() + min(((T - c) ** 2).sum() for c in centres)
-    rows, limits = [], []
-    for a in range(n0):
-        row = np.zeros((n0, n1))
-        row[a] = 1
-        rows.append(row.ravel())
-        limits.append(1 / n0)
-    for b in range(n1):
-        row = np.zeros((n0, n1))
-        row[:, b] = 1
-        rows.append(row.ravel())
-        limits.append(1 / n1)
-    return float(linprog(cost.ravel(), A_eq=np.array(rows), b_eq=np.array(limits), method="highs").fun)
+    sums = np.concatenate([np.kron(np.eye(n0), np.ones(n1)), np.kron(np.ones(n0), np.eye(n1))])
+    limits = np.repeat([1 / n0, 1 / n1], [n0, n1])
+    return float(linprog(cost.ravel(), A_eq=sums, b_eq=limits, method="highs").fun)

@@ -6,26 +6,14 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.special import digamma, gammaln
 
+from tests.oracles.parts import class_means, graph, softmax, squared_distances, unit
+
 Array = NDArray[np.float64]
-
-
-def unit(x: Array) -> Array:
-    return x / np.linalg.norm(x, axis=-1, keepdims=True)
-
-
-def softmax(x: Array) -> Array:
-    x = np.exp(x - x.max(axis=1, keepdims=True))
-    return x / x.sum(axis=1, keepdims=True)
 
 
 def affinity(f: Array, k: int) -> Array:
     """(W + W^T) / (2 k), W the cosines to the k nearest others."""
-    cosines = f @ f.T
-    W = np.zeros_like(cosines)
-    for i in range(len(f)):
-        others = [j for j in np.argsort(-cosines[i], kind="stable") if j != i][:k]
-        W[i, others] = cosines[i, others]
-    return (W + W.T) / (2 * k)
+    return graph(f, k) * (f @ f.T) / k
 
 
 def gaussian_logits(f: Array, mu: Array, variances: Array, determinant: bool) -> Array:
@@ -179,7 +167,7 @@ def lp_plus_plus(support: Array, labels: list[int], query: Array, text: Array, s
     s, t = unit(support), unit(text)
     N, K = len(s), len(t)
     y = np.eye(K)[labels]
-    w = np.array([s[[label == k for label in labels]].mean(0) for k in range(K)])
+    w = class_means(s, labels, K)
     bias, v, vb = np.zeros(K), np.zeros_like(w), np.zeros(K)
     cosines = s @ t.T
     alpha = np.full(K, 250 * np.mean([cosines[[label == k for label in labels], k].mean() for k in range(K)]))
@@ -202,16 +190,10 @@ def lata(query: Array, text: Array, scale: float, n_neighbors: int, weight: floa
     """Eight parallel updates on the graph of mutual nearest neighbours, from the zero-shot probabilities."""
     f = unit(query)
     q = softmax(scale * f @ unit(text).T)
-    N = len(f)
-    squared = np.array([[((a - b) ** 2).sum() for b in f] for a in f])
-    near = [[j for j in np.argsort(squared[i], kind="stable") if j != i][:n_neighbors] for i in range(N)]
-    width = np.sort([squared[i, j] for i in range(N) for j in near[i]])
+    squared = squared_distances(f, f)
+    width = np.sort(squared[graph(f, n_neighbors, "directed") > 0])
     width = width[(len(width) - 1) // 2]  # the lower median, as torch's
-    W = np.zeros((N, N))
-    for i in range(N):
-        for j in near[i]:
-            if i in near[j]:
-                W[i, j] = np.exp(-squared[i, j] / width)
+    W = graph(f, n_neighbors, "mutual") * np.exp(-squared / width)
     z = q.copy()
     for _ in range(8):
         z = q * np.exp(weight * W @ z)

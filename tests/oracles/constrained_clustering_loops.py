@@ -3,6 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.oracles.parts import class_means, softmax
+from tests.oracles.parts import graph as graph_of
+
 Array = NDArray[np.float64]
 
 
@@ -34,19 +37,9 @@ def cluster(
         query = query + (support.mean(0) - query.mean(0))
     x = np.concatenate([support, query])
     n, s = len(x), len(support)
-    arcs = np.zeros((n, n))
-    for p in range(n):
-        others = sorted((q for q in range(n) if q != p), key=lambda q: (((x[p] - x[q]) ** 2).sum(), q))
-        for q in others[:n_neighbors]:
-            arcs[p, q] = 1
+    arcs, W = (graph_of(x, n_neighbors, symmetry) for symmetry in ("directed", graph))
     squares = [((x[p] - x[q]) ** 2).sum() for p in range(n) for q in range(n) if arcs[p, q]]
     variance = sum(squares) / (5 * n) if sigma_rule == "published" else np.mean(squares) if squares else 0.0
-    W = {
-        "average": (arcs + arcs.T) / 2,
-        "union": np.maximum(arcs, arcs.T),
-        "mutual": np.minimum(arcs, arcs.T),
-        "directed": arcs,
-    }[graph]
 
     def kernel(a: Array, b: Array) -> float:
         return float(np.exp(-((a - b) ** 2).sum() / (2 * variance)))
@@ -93,7 +86,7 @@ def cluster(
         return new
 
     known = np.eye(way)[labels]
-    prototypes = [np.mean([x[p] for p in range(s) if labels[p] == k], axis=0) for k in range(way)]
+    prototypes = list(class_means(support, labels, way))
     if first == "prototypes":
         nearest = np.eye(way)[cost(prototypes).argmin(1)]
         nearest[:s] = known
@@ -114,8 +107,3 @@ def cluster(
             raise ValueError("a class is empty")
         prototypes = moved(prototypes, z, -a + weight * W @ S)
     return S[s:]
-
-
-def softmax(logits: Array) -> Array:
-    e = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))

@@ -3,6 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.oracles.parts import class_means, softmax, squared_distances
+from tests.oracles.parts import graph as graph_of
+
 Array = NDArray[np.float64]
 
 
@@ -15,18 +18,6 @@ def transform(x: Array, name: str, base_mean: Array | None) -> Array:
     if name == "PT":
         x = np.array([[np.sqrt(value + 1e-6) for value in row] for row in x])
     return np.array([row / max(np.linalg.norm(row), 1e-12) for row in x])
-
-
-def simpleshot(support: Array, labels: list[int], query: Array, way: int, cosine: bool = False) -> list[int]:
-    means = [np.mean([s for s, y in zip(support, labels, strict=True) if y == k], axis=0) for k in range(way)]
-    answers = []
-    for q in query:
-        if cosine:
-            scores = [1 - q @ m / (np.linalg.norm(q) * np.linalg.norm(m)) for m in means]
-        else:
-            scores = [float(((q - m) ** 2).sum()) for m in means]
-        answers.append(int(np.argmin(scores)))
-    return answers
 
 
 def laplacianshot(
@@ -48,7 +39,7 @@ def laplacianshot(
     original, published = query, variant != "corrected"
     if shift:
         query = query + (support.mean(0) - query.mean(0))
-    prototypes = [np.mean([s for s, y in zip(support, labels, strict=True) if y == k], axis=0) for k in range(way)]
+    prototypes = class_means(support, labels, way)
     if rectify:
         everything = list(support) + list(query)
         sums = [np.zeros(support.shape[1]) for _ in range(way)]
@@ -70,25 +61,8 @@ def laplacianshot(
             prototypes[k] = sums[k] / scale
     if variant == "alpha_tim":
         query = original
-    n = len(query)
-    cost = np.array([[((q - m) ** 2).sum() for m in prototypes] for q in query])
-    W = np.zeros((n, n))
-    for p in range(n):
-        others = sorted((q for q in range(n) if q != p), key=lambda q: (((query[p] - query[q]) ** 2).sum(), q))
-        for q in others[:n_neighbors]:
-            W[p, q] = 1
-    if graph == "average":
-        W = (W + W.T) / 2
-    elif graph == "union":
-        W = np.maximum(W, W.T)
-    elif graph == "mutual":
-        W = np.minimum(W, W.T)
+    cost, W = squared_distances(query, prototypes), graph_of(query, n_neighbors, graph)
     Y = softmax(-cost)
     for _ in range(iterations):
         Y = softmax(-cost + weight * W @ Y)
     return Y
-
-
-def softmax(logits: Array) -> Array:
-    e = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))

@@ -4,20 +4,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from tests.oracles.parts import class_means, graph, softmax, squared_distances
+
 Array = NDArray[np.float64]
 
 
 def cosine(x: Array, y: Array) -> float:
     return float(x @ y / max(float(np.linalg.norm(x) * np.linalg.norm(y)), 1e-12))
-
-
-def class_means(support: Array, labels: list[int], way: int) -> list[Array]:
-    return [np.mean([s for s, y in zip(support, labels, strict=True) if y == k], axis=0) for k in range(way)]
-
-
-def softmax(logits: Array) -> Array:
-    e = np.exp(logits - logits.max())
-    return np.asarray(e / e.sum())
 
 
 def nearest(support: Array, labels: list[int], query: Array) -> list[int]:
@@ -33,76 +26,41 @@ def matchingnet(support: Array, labels: list[int], query: Array, way: int, tempe
 
 
 def protonet(support: Array, labels: list[int], query: Array, way: int, temperature: float) -> Array:
-    means = class_means(support, labels, way)
-    return np.array([softmax(np.array([-temperature * float(((q - m) ** 2).sum()) for m in means])) for q in query])
+    return np.asarray(softmax(-temperature * squared_distances(query, class_means(support, labels, way))))
 
 
 def bd_cspn(
-    support: Array,
-    labels: list[int],
-    query: Array,
-    way: int,
-    *,
-    shift: bool,
-    temperature: float,
-    variant: str,
+    support: Array, labels: list[int], query: Array, way: int, *, shift: bool, temperature: float, variant: str
 ) -> Array:
     moved = query + (support.mean(0) - query.mean(0)) if shift else query
-    means = class_means(support, labels, way)
-    everything = list(support) + list(moved)
-    joined = [int(np.argmax([cosine(x, m) for m in means])) for x in everything]
-    published = variant == "published"
-    if not published:
+    everything = np.concatenate([support, moved])
+    prototypes = class_means(support, labels, way)
+    cosines = np.array([[cosine(x, m) for m in prototypes] for x in everything])
+    joined, shares = cosines.argmax(axis=1), softmax(temperature * cosines)
+    if variant != "published":
         joined[: len(labels)] = labels
-    prototypes = []
     for k in range(way):
-        members = [i for i in range(len(everything)) if joined[i] == k]
-        if not members:
-            prototypes.append(means[k])
-            continue
-        of_class = [softmax(np.array([temperature * cosine(everything[i], m) for m in means]))[k] for i in members]
-        share = np.array(of_class) / len(members)
-        prototypes.append(sum((w * everything[i] for w, i in zip(share, members, strict=True)), 0 * means[k]))
-    rows = []
-    for q in query if published else moved:
-        if published:
-            rows.append(softmax(np.array([-float(((q - m) ** 2).sum()) for m in prototypes])))
-        else:
-            rows.append(softmax(np.array([temperature * cosine(q, m) for m in prototypes])))
-    return np.array(rows)
+        members = joined == k
+        if members.any():
+            prototypes[k] = shares[members, k] @ everything[members] / members.sum()
+    if variant == "published":
+        return np.asarray(softmax(-squared_distances(query, prototypes)))
+    return np.asarray(softmax(temperature * np.array([[cosine(q, m) for m in prototypes] for q in moved])))
 
 
 def label_propagation(
     support: Array, labels: list[int], query: Array, way: int, n_neighbors: int, alpha: float, width: float
 ) -> Array:
-    points = list(support) + list(query)
-    n = len(points)
-    distance = np.array([[float(np.linalg.norm(x - y)) for y in points] for x in points])
-    near = []
-    for i in range(n):
-        others = sorted((j for j in range(n) if j != i), key=lambda j: (distance[i, j], j))
-        near.append(others[:n_neighbors])
-    farthest = sorted(distance[i, near[i][-1]] for i in range(n))
+    x = np.concatenate([support, query])
+    n, distance = len(x), np.sqrt(squared_distances(x, x))
+    farthest = np.sort(np.sort(distance, axis=1)[:, min(n_neighbors, n - 1)])  # the nearest is the point itself
     radius = farthest[(n - 1) // 2]
-    W = np.eye(n)
-    for i in range(n):
-        for j in range(n):
-            if i != j and (j in near[i] or i in near[j]):
-                W[i, j] = np.exp(-(distance[i, j] ** 2) / (2 * (width * radius) ** 2))
-    degree = W.sum(1)
-    S = np.array([[W[i, j] / np.sqrt(degree[i] * degree[j]) for j in range(n)] for i in range(n)])
-    known = np.zeros((n, way))
-    for i, y in enumerate(labels):
-        known[i, y] = 1
+    W = np.eye(n) + graph(x, n_neighbors, "union") * np.exp(-(distance**2) / (2 * (width * radius) ** 2))
+    S = W / np.sqrt(np.outer(W.sum(1), W.sum(1)))
+    known = np.concatenate([np.eye(way)[labels], np.zeros((len(query), way))])
     F = np.linalg.inv(np.eye(n) - alpha * S) @ known
-    means = class_means(support, labels, way)
-    rows = []
-    for i in range(len(support), n):
-        if F[i].sum() > 0:
-            rows.append(F[i] / F[i].sum())
-        else:
-            rows.append(softmax(np.array([-float(((points[i] - m) ** 2).sum()) for m in means])))
-    return np.array(rows)
+    near = softmax(-squared_distances(x, class_means(support, labels, way)))
+    return np.array([F[i] / F[i].sum() if F[i].sum() > 0 else near[i] for i in range(len(support), n)])
 
 
 def trained_head(

@@ -43,41 +43,6 @@ def means(support: Matrix, labels: list[int], way: int) -> Matrix:
     return result
 
 
-def tim_gd(
-    support: Matrix,
-    labels: list[int],
-    query: Matrix,
-    way: int,
-    weights: tuple[float, float, float],
-    temperature: float,
-    alpha: float,
-    rate: float,
-    iterations: int,
-) -> Matrix:
-    """Query probabilities after Adam on a gradient by central differences."""
-    w = means(support, labels, way)
-    first = [[0.0] * len(row) for row in w]
-    second = [[0.0] * len(row) for row in w]
-    for t in range(1, iterations + 1):
-        gradient = []
-        for k in range(way):
-            gradient.append([])
-            for d in range(len(w[k])):
-                ends = []
-                for step in (1e-5, -1e-5):
-                    moved = [list(row) for row in w]
-                    moved[k][d] += step
-                    ends.append(loss(support, labels, query, moved, weights, temperature, alpha))
-                gradient[k].append((ends[0] - ends[1]) / 2e-5)
-        for k in range(way):
-            for d, g in enumerate(gradient[k]):
-                first[k][d] = 0.9 * first[k][d] + 0.1 * g
-                second[k][d] = 0.999 * second[k][d] + 0.001 * g * g
-                mean, square = first[k][d] / (1 - 0.9**t), second[k][d] / (1 - 0.999**t)
-                w[k][d] -= rate * mean / (math.sqrt(square) + 1e-8)
-    return [probabilities(x, w, temperature) for x in query]
-
-
 def adm(p: Matrix, marginal: float, conditional: float, divergence: float = 1.0) -> Matrix:
     a, b = 1 + conditional / divergence, marginal / (marginal + divergence)
     q = []
@@ -87,7 +52,7 @@ def adm(p: Matrix, marginal: float, conditional: float, divergence: float = 1.0)
     return q
 
 
-def tim_adm_prototypes(
+def tim_adm(
     support: Matrix,
     labels: list[int],
     query: Matrix,
@@ -96,7 +61,7 @@ def tim_adm_prototypes(
     temperature: float,
     iterations: int,
 ) -> Matrix:
-    """In features, with the weights as the paper writes them."""
+    """Query probabilities; in features, with the weights as the paper writes them."""
     w = means(support, labels, way)
     l0, l1, l2 = weights
     at_support, at_query = l0 / (1 + l2), len(support) / len(query)
@@ -118,18 +83,4 @@ def tim_adm_prototypes(
                     top[d] += at_query * (mine[k] * x[d] + p[k] * (w[k][d] - x[d]))
             new.append([value / bottom for value in top])
         w = new
-    return w
-
-
-def tim_adm(
-    support: Matrix,
-    labels: list[int],
-    query: Matrix,
-    way: int,
-    weights: tuple[float, float, float],
-    temperature: float,
-    iterations: int,
-) -> Matrix:
-    """Query probabilities."""
-    w = tim_adm_prototypes(support, labels, query, way, weights, temperature, iterations)
     return [probabilities(x, w, temperature) for x in query]

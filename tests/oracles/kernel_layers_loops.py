@@ -29,20 +29,3 @@ def layer(image: Array, filters: Array, patch: int, padding: int, kernel: str, b
             direction = x / length if length else x
             found[:, i, j] = length * mixing @ np.array([kappa(direction, z) for z in filters])
     return found
-
-
-def gaussian(image: Array, factor: int) -> Array:
-    """Weighted sums around every pixel of one channel (H, W), zero outside, then every `factor`-th of them."""
-    offsets = np.arange(-factor, factor + 1)
-    weights = np.exp(-(offsets**2) / factor**2)
-    weights = weights / weights.sum()
-    height, width = image.shape
-    found = np.zeros((height, width))
-    for i in range(height):
-        for j in range(width):
-            for a, wa in zip(offsets, weights, strict=True):
-                for b, wb in zip(offsets, weights, strict=True):
-                    if 0 <= i + a < height and 0 <= j + b < width:
-                        found[i, j] += wa * wb * image[i + a, j + b]
-    first = -(-factor // 2) - 1
-    return found[first::factor, first::factor]

@@ -5,6 +5,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma
 
+from tests.oracles.parts import class_means, softmax, squared_distances
+
 Array = NDArray[np.float64]
 
 
@@ -24,9 +26,9 @@ def bavardage(
     """Probabilities (Q, K)."""
     known = np.eye(way)[labels]
     x = np.concatenate([support, query])
-    means = np.array([support[np.array(labels) == k].mean(0) for k in range(way)])
+    means = class_means(support, labels, way)
     for _ in range(start_rounds):
-        y = softmax(np.array([[-start_beta / 2 * ((q - m) ** 2).sum() for m in means] for q in query]))
+        y = softmax(-start_beta / 2 * squared_distances(query, means))
         z = np.concatenate([known, y])
         means = np.array([sum(z[i, k] * x[i] for i in range(len(x))) / z[:, k].sum() for k in range(way)])
     for _ in range(rounds):
@@ -43,8 +45,3 @@ def bavardage(
                 scores[i, k] -= beta / 2 * distance + (way - 1) / (2 * (prior + sizes[k]))
         y = softmax(scores)
     return y
-
-
-def softmax(logits: Array) -> Array:
-    e = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))

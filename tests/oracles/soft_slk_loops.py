@@ -4,6 +4,8 @@ with what it judges."""
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.oracles.parts import class_means, graph, softmax, squared_distances
+
 Array = NDArray[np.float64]
 
 
@@ -25,9 +27,8 @@ def soft_slk(
     x = np.concatenate([support, query])
     S = len(support)
     sharper = np.sqrt(S / way)
-    W = average_graph(x, n_neighbors)
-    means = np.array([support[np.array(labels) == k].mean(0) for k in range(way)])
-    y = softmax(np.array([[-beta * sharper / 2 * ((q - m) ** 2).sum() for m in means] for q in query]))
+    W = graph(x, n_neighbors)
+    y = softmax(-beta * sharper / 2 * squared_distances(query, class_means(support, labels, way)))
     known = np.eye(way)[labels]
     for _ in range(steps):
         y = softmax(-slopes(x, np.concatenate([known, y]), S, W, beta * sharper, support_weight, weight * sharper))
@@ -61,19 +62,3 @@ def slopes(x: Array, z: Array, S: int, W: Array, beta: float, support_weight: fl
                 W[q, p] * z[p, k] for p in range(len(x))
             )
     return found
-
-
-def average_graph(x: Array, k: int) -> Array:
-    n = len(x)
-    W = np.zeros((n, n))
-    for p in range(n):
-        others = sorted((q for q in range(n) if q != p), key=lambda q: float(((x[p] - x[q]) ** 2).sum()))
-        for q in others[:k]:
-            W[p, q] += 0.5
-            W[q, p] += 0.5
-    return W
-
-
-def softmax(logits: Array) -> Array:
-    e = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return np.asarray(e / e.sum(axis=1, keepdims=True))

@@ -5,47 +5,28 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from tests.oracles.parts import class_means, graph, squared_distances, unit
 
 Array = NDArray[np.float64]
 
 
-def sinkhorn(scores: list[list[float]], rows: list[float], columns: list[float], rounds: int) -> list[list[float]]:
-    """Plan after a number of rounds, rows and then columns, rows once more at the end; in double logarithms."""
-    n, k = len(rows), len(columns)
-    f, g = [0.0] * n, [0.0] * k
-    for step in range(2 * rounds + 1):
-        if step % 2 == 0:
-            for i in range(n):
-                f[i] = math.log(rows[i]) - log_sum([scores[i][j] + g[j] for j in range(k)])
-        else:
-            for j in range(k):
-                g[j] = math.log(columns[j]) - log_sum([scores[i][j] + f[i] for i in range(n)])
-    return [[math.exp(scores[i][j] + f[i] + g[j]) for j in range(k)] for i in range(n)]
-
-
-def log_sum(values: list[float]) -> float:
-    top = max(values)
-    return top + math.log(sum(math.exp(value - top) for value in values))
-
-
-def balanced(scores: Array) -> Array:
-    """One transport of N points to K classes of N / K, until nothing moves."""
+def balanced(scores: Array, columns: Array | None = None) -> Array:
+    """One transport of N points to K classes of N / K, or of these sizes, until nothing moves."""
     n, k = scores.shape
+    sizes = np.full(k, n / k) if columns is None else columns
     kernel = np.exp(scores - scores.max(axis=1, keepdims=True))
     for _ in range(3000):
         kernel = kernel / kernel.sum(axis=1, keepdims=True)
-        if np.abs(kernel.sum(axis=0) - n / k).max() < 1e-13 * n:
+        if np.abs(kernel.sum(axis=0) - sizes).max() < 1e-13 * n:
             break
-        kernel = kernel / kernel.sum(axis=0, keepdims=True) * (n / k)
+        kernel = kernel / kernel.sum(axis=0, keepdims=True) * sizes
     return np.asarray(kernel / kernel.sum(axis=1, keepdims=True))
 
 
 def power(x: Array) -> Array:
     return unit(np.sqrt(x + 1e-6))
-
-
-def unit(x: Array) -> Array:
-    return np.array([row / np.linalg.norm(row) for row in x])
 
 
 def centre(support: Array, query: Array, how: str) -> tuple[Array, Array]:
@@ -55,14 +36,6 @@ def centre(support: Array, query: Array, how: str) -> tuple[Array, Array]:
         mean = np.concatenate([support, query]).mean(0)
         support, query = support - mean, query - mean
     return unit(support), unit(query)
-
-
-def means_of(support: Array, labels: list[int], way: int) -> Array:
-    return np.array([np.mean([x for x, y in zip(support, labels, strict=True) if y == k], axis=0) for k in range(way)])
-
-
-def distances(query: Array, prototypes: Array) -> Array:
-    return np.array([[((q - m) ** 2).sum() for m in prototypes] for q in query])
 
 
 def affinities(support: Array, query: Array, regularisation: float) -> tuple[Array, Array]:
@@ -105,15 +78,15 @@ def pt_map(
 def pt_map_from(
     support: Array, labels: list[int], query: Array, way: int, *, beta: float, rate: float, max_iter: int
 ) -> Array:
-    prototypes = means_of(support, labels, way)
+    prototypes = class_means(support, labels, way)
     for _ in range(max_iter):
-        P = balanced(-beta * distances(query, prototypes))
+        P = balanced(-beta * squared_distances(query, prototypes))
         for k in range(way):
             members = [x for x, y in zip(support, labels, strict=True) if y == k]
             total = np.sum(members, axis=0) + np.sum([p[k] * q for p, q in zip(P, query, strict=True)], axis=0)
             estimate = total / (len(members) + P[:, k].sum())
             prototypes[k] = prototypes[k] + rate * (estimate - prototypes[k])
-    return balanced(-beta * distances(query, prototypes))
+    return balanced(-beta * squared_distances(query, prototypes))
 
 
 def protolp(
@@ -136,9 +109,9 @@ def protolp(
     support, query = centre(everything[: len(support)], everything[len(support) :], centring)
     everything = np.concatenate([support, query])
     T = np.eye(way)[labels]
-    prototypes = unit(means_of(support, labels, way))
+    prototypes = unit(class_means(support, labels, way))
     for _ in range(max_iter):
-        Z = np.concatenate([T, balanced(-beta * distances(query, prototypes))])
+        Z = np.concatenate([T, balanced(-beta * squared_distances(query, prototypes))])
         walk = Z.T @ Z @ np.diag(1 / Z.sum(0))
         L = np.eye(way) - walk if laplacian == "random_walk" else Z.T @ Z - walk @ Z.T @ Z
         A = np.linalg.inv(T.T @ T + gamma * L) @ T.T @ T
@@ -147,7 +120,7 @@ def protolp(
         for k in range(way):
             estimate = sum(w * x for w, x in zip(weights[:, k], everything, strict=True)) / weights[:, k].sum()
             prototypes[k] = prototypes[k] + rate * (estimate - prototypes[k])
-    return balanced(-beta * distances(query, prototypes))
+    return balanced(-beta * squared_distances(query, prototypes))
 
 
 def ilpc(
@@ -167,13 +140,9 @@ def ilpc(
     support, query = centre(power(support), power(query), centring)
     x = np.concatenate([support, query])
     n, answers = len(x), dict(enumerate(labels))
-    W = np.zeros((n, n))
-    for i in range(n):
-        for j in sorted((j for j in range(n) if j != i), key=lambda j: (-(x[i] @ x[j]), j))[:n_neighbors]:
-            W[i, j] += max(x[i] @ x[j], 0) ** 3
-            W[j, i] += max(x[i] @ x[j], 0) ** 3
-    degree = [row.sum() or 1.0 for row in W]
-    W = np.array([[W[i, j] / math.sqrt(degree[i] * degree[j]) for j in range(n)] for i in range(n)])
+    W = 2 * graph(x, n_neighbors) * np.maximum(x @ x.T, 0) ** 3
+    degree = np.array([row.sum() or 1.0 for row in W])
+    W = W / np.sqrt(np.outer(degree, degree))
     quota = [len(query) / way] * way
     while left := [i for i in range(n) if i not in answers]:
         Y = np.zeros((n, way))
@@ -181,10 +150,8 @@ def ilpc(
             Y[i, y] = 1
         F = np.maximum(np.linalg.solve(np.eye(n) - alpha * W, Y), 0)
         F = np.array([row / max(row.sum(), 1e-24) for row in F])
-        mass = sum(quota)
-        scores = [[power_of_labels * math.log(max(F[i, k], 1e-24)) for k in range(way)] for i in left]
-        columns = [max(q * len(left) / mass, 1e-300) for q in quota]
-        P = np.array(sinkhorn(scores, [1.0] * len(left), columns, 400))
+        scores = power_of_labels * np.log(np.maximum(F[left], 1e-24))
+        P = balanced(scores, np.array([max(q * len(left) / sum(quota), 1e-300) for q in quota]))
         guess = {i: int(np.argmax(p)) for i, p in zip(left, P, strict=True)}
         losses = training_losses(x, answers, {**answers, **guess}, way, steps)
         chosen = []
@@ -208,17 +175,16 @@ def training_losses(
     rate: float = 0.1,
     decay: float = 5e-4,
 ) -> list[float]:
-    w = unit(np.array([np.mean([x[i] for i, y in known.items() if y == k], axis=0) for k in range(way)]))
-    b = np.zeros(way)
-    rate, decay = 0.1, 5e-4
+    w = unit(class_means(x[list(known)], list(known.values()), way))
+    b, rate, decay = np.zeros(way), 0.1, 5e-4
     w_step, b_step = np.zeros_like(w), np.zeros_like(b)
     totals = [0.0] * len(x)
     for _ in range(steps):
         w_gradient, b_gradient = decay * w, decay * b
         for i in range(len(x)):
             scores = w @ x[i] + b
-            error = np.exp(scores - log_sum(scores.tolist()))
-            totals[i] += log_sum(scores.tolist()) - scores[labels[i]]
+            error = np.exp(scores - logsumexp(scores))
+            totals[i] += logsumexp(scores) - scores[labels[i]]
             error[labels[i]] -= 1
             w_gradient = w_gradient + np.outer(error, x[i]) / len(x)
             b_gradient = b_gradient + error / len(x)

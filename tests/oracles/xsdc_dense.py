@@ -46,22 +46,6 @@ def left_out_error(features: Array, targets: Array, penalty: float) -> float:
     return float(np.mean(errors))
 
 
-def balance(
-    A: Array, known: NDArray[np.bool_], m: Array, low: float, high: float, nu: float, rounds: int, reference: float
-) -> Array:
-    """Algorithm 1 of the paper: known entries are divided by the present scales."""
-    Q = reference * np.exp(-A / nu)
-    u, v = np.ones(len(A)), np.ones(len(A))
-    for _ in range(rounds):
-        N = np.where(known, m / np.outer(u, v), Q)
-        s = N @ v
-        u = np.clip(s, low, high) / s
-        s = N.T @ u
-        v = np.clip(s, low, high) / s
-    N = np.where(known, m / np.outer(u, v), Q)
-    return np.asarray(u[:, None] * N * v)
-
-
 def solve_balance(
     A: Array, known: NDArray[np.bool_], m: Array, low: float, high: float, nu: float, reference: float
 ) -> Array:

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from tests.oracles.parts import unit
 from tests.oracles.xsdc_dense import dissimilarity
 
 Array = NDArray[np.float64]
@@ -36,10 +37,6 @@ def deep_rows(features: Array, share: float = 0.95) -> Array:
         total += value
         columns.append((features - features.mean(axis=0)) @ vector / np.sqrt(value))
     return unit(np.stack(columns, axis=1))
-
-
-def unit(rows: Array) -> Array:
-    return np.asarray([row / np.sqrt(np.square(row).sum()) for row in rows])
 
 
 def best_partition(rows: Array, clusters: int) -> NDArray[np.int64]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.runs.records import copy_results
+from tests.runs.typed import latest, without
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ.pop("MLFLOW_TRACKING_URI", None)
@@ -119,30 +120,43 @@ def configs(tiny_arguments):
     from runs.config.configs import EvaluateConfig, parse
 
     def make(*more):
-        given = {item.partition("=")[0]: item for item in [*tiny_arguments, "strategy=simpleshot", *more]}
-        return parse(EvaluateConfig, list(given.values()))
+        return parse(EvaluateConfig, latest(*tiny_arguments, "strategy=simpleshot", *more))
 
     return make
 
 
 @pytest.fixture(scope="session")
 def results_of(tmp_path_factory, empty_record):
-    """Makes a results folder by a function of store and tracker, in a copy of a cache; gives it and what that gave.
-
-    It is for all tests of the session: copy it by `copy_results`, do not touch it.
-    """
+    """Makes a results folder by a function of store and tracker, in a copy of a cache, and gives it and what that gave;
+    once for all tests of the session: copy it by `kept`, do not touch it."""
     from runs.cache import Store
     from runs.track import Tracker
 
+    made = {}
+
     def make(name, work, cache=None):
-        store = Store(tmp_path_factory.mktemp(name))
-        store.prepare()
-        shutil.copy(empty_record, store.database)
-        if cache:
-            shutil.copytree(cache, store.root / "cache", dirs_exist_ok=True)
-        return store.root, work(store, Tracker(store))
+        if name not in made:
+            store = Store(tmp_path_factory.mktemp(name))
+            store.prepare()
+            shutil.copy(empty_record, store.database)
+            if cache:
+                shutil.copytree(cache, store.root / "cache", dirs_exist_ok=True)
+            made[name] = store.root, work(store, Tracker(store))
+        return made[name]
 
     return make
+
+
+@pytest.fixture
+def kept(results_of, store):
+    """What some work gives, with its results in the store: the work is done once in a session."""
+
+    def copy(name, work, cache=None):
+        root, found = results_of(name, work, cache)
+        copy_results(root, store)
+        return found
+
+    return copy
 
 
 @pytest.fixture(scope="session")
@@ -200,16 +214,17 @@ def troubled(marks):
 
 
 @pytest.fixture
-def grid(tiny_arguments):
+def grid(configs):
     """Configs of two strategies at two shots, with changes."""
+    return lambda *changes: configs("strategy=simpleshot,laplacianshot", "shot=1,3", *changes)
 
-    def make(*changes):
-        from runs.config.configs import EvaluateConfig, parse
 
-        given = {item.partition("=")[0]: item for item in [*tiny_arguments, *changes]}
-        return parse(EvaluateConfig, ["strategy=simpleshot,laplacianshot", "shot=1,3", *given.values()])
-
-    return make
+@pytest.fixture
+def tiny_tuning(tmp_path, tiny_arguments):
+    """What to type for a tuning of seconds."""
+    path = tmp_path / "tiny.yaml"
+    path.write_text("tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n")
+    return [*without(tiny_arguments, "tasks"), f"tuning={path}", "strategy=laplacianshot"]
 
 
 @pytest.fixture(scope="session")
@@ -256,12 +271,29 @@ def blank_pictures(monkeypatch):
 
 
 @pytest.fixture
-def classify(here, store, capsys):
-    """Call `transduce classify` in the folder `here` of a test file; return its exit code and output."""
+def classified(here, store, capsys):
+    """Call `transduce classify` in the folder `here` of a test file, which ends with the code; return its output."""
+    from runs.cli import main
+
+    def call(*words, ends=0):
+        code, seen = main(["classify", f"results={store.root}", *words]), capsys.readouterr()
+        assert code == ends, seen.err
+        return seen
+
+    return call
+
+
+@pytest.fixture
+def refused(tmp_path, capsys):
+    """Types a command that is refused in one line, which it gives; the folder of the test is left as it is."""
     from runs.cli import main
 
     def call(*words):
-        code = main(["classify", f"results={store.root}", *words])
-        return code, capsys.readouterr()
+        before = sorted(tmp_path.rglob("*"))
+        assert main(list(words)) == 2
+        out, err = capsys.readouterr()
+        assert (out, len(err.splitlines())) == ("", 1)
+        assert sorted(tmp_path.rglob("*")) == before
+        return err
 
     return call

@@ -1,5 +1,8 @@
 """Piles to label, and a client of the page."""
 
+import errno
+import os
+
 import numpy as np
 
 from fsl.extra.smoothed_ridge import SmoothedRidge
@@ -55,3 +58,9 @@ def label_batches(session, number):
         label(session, *session.batch)
         session.step()
     return session
+
+
+def raise_full(handle, data=b"", write=os.write):
+    """Write a part, as a disk does that becomes full."""
+    write(handle, data[:10])
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

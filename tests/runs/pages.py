@@ -31,7 +31,7 @@ class Reader(HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.texts, self.open, self.tags, self.ids, self.links = [], [], [], [], []
+        self.page, self.texts, self.open, self.tags, self.ids, self.links = page, [], [], [], [], []
         self.feed(page)
         self.close()
         assert self.open == []
@@ -42,7 +42,7 @@ class Reader(HTMLParser):
         self.tags.append((tag, found))
         self.ids += [found["id"]] if "id" in found else []
         self.links += [found["href"]] if "href" in found else []
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "br", "link", "img", "input", "hr"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustering.foundation.streams import stream
-from fsl.evaluation.scores import ClassScores, Evaluation
 from runs.cli import main
 from runs.config.configs import ClusterConfig, EvaluateConfig, parse
 from runs.stages.clustering.results import Trials
@@ -27,21 +26,16 @@ from runs.tables.evidence import look_up
 from runs.tables.grid import clusterings_table
 from runs.tables.paper import paper_table
 from runs.tables.table import Cell, SeedResult, Table
-from tests.runs.records import copy_results
+from tests.runs.made_up import evaluated
 
 TASKS = 400
-
-
 NAMED = tuple(f"named_classes classes_min={least} classes_max={most}" for least, most in ((1, 4), (2, 10), (19, 19)))
 
 
 def outcome(mean, *, seed=0, steps=5, trace=None):
     """Tasks whose accuracies spread around `mean`, the same spread for every outcome: paired, they differ exactly."""
     spread = np.random.default_rng(7).normal(0, 0.1, TASKS)
-    classes = ClassScores(np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int64))
-    return {
-        seed: Evaluation(mean + spread - spread.mean(), np.full(TASKS, steps), classes, ("a",), trace=trace),
-    }
+    return {seed: evaluated(mean + spread - spread.mean(), np.full(TASKS, steps), trace)}
 
 
 def table(outcomes):
@@ -204,43 +198,29 @@ LINEAR = ["max_iter=3000", "batch_size=250", "starts=6", "selection=null"]
 
 
 @pytest.fixture(scope="session")
-def codes(tmp_path_factory):
-    """A file as of Reuters (code), small: four heaps that lie near each other."""
+def settings(tmp_path_factory):
+    """Of a table whose runs take a second: a small file as of Reuters (code), four heaps that lie near each other."""
     folder = tmp_path_factory.mktemp("codes")
     labels = np.arange(120) % 4
     values = stream(0, "codes").normal(size=(120, 10)) + 3 * np.eye(10)[labels]
     np.savez(folder / "reuters_code.npz", x=values, y=labels)
-    return f"reuters_code.root={folder}"
+    (folder / "few.yaml").write_text("trials: 4\nshare: 0.2\nslk: {weight: [0.5, 0.65]}\n")
+    return {"reuters_code.root": str(folder), "selection": f"{folder}/few.yaml"}
 
 
-@pytest.fixture(scope="session")
-def settings(codes, tmp_path_factory):
-    """Of a table whose runs take a second, by key."""
-    path = tmp_path_factory.mktemp("selection") / "few.yaml"
-    path.write_text("trials: 4\nshare: 0.2\nslk: {weight: [0.5, 0.65]}\n")
-    return dict(text.split("=", 1) for text in (codes, f"selection={path}"))
+def table_of(name, settings):
+    return paper_table(name, [f"{key}={value}" for key, value in settings.items()])
 
 
-def table_of(settings):
-    return paper_table("thesis/2.2", [f"{key}={value}" for key, value in settings.items()])
-
-
-@pytest.fixture(scope="session")
-def table_results(results_of, settings):
-    """A results folder with the run of SLK-MS for the table, and its result. Copy it, do not touch it."""
-    (config,) = {
-        cell.config.to_yaml(): cell.config
-        for cell in table_of(settings).cells
-        if (cell.row, cell.column) == ("SLK-MS", "Reuters")
-    }.values()
-    return results_of("table", lambda *where: clustering([config], *where))
+def cells_of(table, row, column):
+    return {cell.metric: cell for cell in table.cells if (cell.row, cell.column) == (row, column)}
 
 
 @pytest.fixture
-def filled(store, table_results):
+def filled(kept, settings):
     """The table, once SLK-MS was run for it."""
-    root, (result,) = table_results
-    copy_results(root, store)
+    config = cells_of(table_of("thesis/2.2", settings), "SLK-MS", "Reuters")["nmi"].config
+    (result,) = kept("table", lambda *where: clustering([config], *where))
     return result
 
 
@@ -271,12 +251,10 @@ def test_claims_are_checked_on_what_labels_select(slk, kmeans, status):
 
 
 def test_the_print_is_held_against_what_labels_select(filled, tracker, settings):
-    table = look_up(table_of(settings), tracker)
+    table = look_up(table_of("thesis/2.2", settings), tracker)
     metrics = filled.trials.metrics()
-    cells = {
-        cell.metric: cell for cell in table.cells if (cell.row, cell.column) == ("SLK-MS", "Reuters") and cell.results
-    }
-    assert set(cells) == {"nmi", "acc_hungarian", "seconds_optimise"}
+    cells = cells_of(table, "SLK-MS", "Reuters")
+    assert {name for name, cell in cells.items() if cell.results} == {"nmi", "acc_hungarian", "seconds_optimise"}
     assert cells["nmi"].value == pytest.approx(metrics["nmi"])
     assert cells["nmi"].as_printed == pytest.approx(metrics["nmi_label_selected"])
     assert cells["nmi"].published == 0.43
@@ -290,7 +268,7 @@ def test_the_print_is_held_against_what_labels_select(filled, tracker, settings)
 
 def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store, tracker, settings, tmp_path):
     def count(**changes):
-        table = look_up(table_of(settings | changes), tracker)
+        table = look_up(table_of("thesis/2.2", settings | changes), tracker)
         return sum(bool(cell.results) for cell in table.cells)
 
     assert count() == 3
@@ -298,7 +276,7 @@ def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store
     assert count(selection="null") == 0
     seeded = filled.config.replace(seed=5)
     clustering([seeded], store, tracker)
-    table = look_up(table_of(settings), tracker)
+    table = look_up(table_of("thesis/2.2", settings), tracker)
     assert {tuple(r.seed for r in cell.results) for cell in table.cells} == {(), (0, 5)}
     # Without the file that the runs stand on, they are still found: the data need not be here.
     assert count(**{"reuters_code.root": str(tmp_path)}) == 3
@@ -338,39 +316,20 @@ def test_no_claim_is_checked_on_a_method_with_several_settings():
 
 
 ROW = "Synthetic-unequal"
-
-
 SETS = ("synthetic", "synthetic_unequal")
-
-
 SETTINGS = {"n_init": "1", "max_iter": "10", "fairness_weight": "0,60"}  # of a second
 
 
-def table_of_fair(settings):
-    return paper_table("thesis/3.2", [f"{key}={value}" for key, value in settings.items()])
-
-
-def cells_of(table, row, columns):
-    return {cell.metric: cell for cell in table.cells if (cell.row, cell.column) == (row, columns)}
-
-
-@pytest.fixture(scope="session")
-def row_results(results_of):
-    """A results folder with the row of a synthetic set of Table 3.2, and its results. Copy it, do not touch it."""
-    configs = [cell.fair for cell in table_of_fair(SETTINGS).cells if cell.row == ROW]
-    return results_of("row", lambda *where: clustering(configs, *where))
-
-
 @pytest.fixture
-def filled_fair(store, row_results):
+def filled_fair(kept):
     """The row of a synthetic set of Table 3.2, run: by method."""
-    root, results = row_results
-    copy_results(root, store)
+    configs = [cell.fair for cell in table_of("thesis/3.2", SETTINGS).cells if cell.row == ROW]
+    results = kept("row", lambda *where: clustering(configs, *where))
     return {result.config.method.name: result for result in results}
 
 
 def test_the_printed_row_is_found_at_its_weight_and_the_fairest_beside_it(filled_fair, tracker):
-    table = look_up(table_of_fair(SETTINGS), tracker)
+    table = look_up(table_of("thesis/3.2", SETTINGS), tracker)
     found = filled_fair["fair_kmedian"].found
     at = found.weights.tolist().index(60)
     ours = cells_of(table, ROW, "Ours")
@@ -390,7 +349,7 @@ def test_the_printed_row_is_found_at_its_weight_and_the_fairest_beside_it(filled
 
 
 def test_other_weights_are_another_protocol(filled_fair, tracker):
-    table = look_up(table_of_fair(SETTINGS | {"fairness_weight": "0,30"}), tracker)
+    table = look_up(table_of("thesis/3.2", SETTINGS | {"fairness_weight": "0,30"}), tracker)
     ours, rival = cells_of(table, ROW, "Ours"), cells_of(table, ROW, "Backurs et. al.")
     assert not ours["objective"].results
     assert rival["objective"].results, "a rival has no weight, and its runs count whatever weights are asked for"
@@ -474,7 +433,7 @@ def test_a_path_that_is_gone_fills_no_cell(filled_fair, store, tracker, notes):
     run_id = filled_fair["fair_kmedian"].run_id
     (path,) = [path for path in store.root.rglob(PATH) if run_id in str(path)]
     path.write_bytes(b"half a file")
-    table = look_up(table_of_fair(SETTINGS), tracker)
+    table = look_up(table_of("thesis/3.2", SETTINGS), tracker)
     assert not cells_of(table, ROW, "Ours")["objective"].results
     assert cells_of(table, ROW, "Backurs et. al.")["objective"].results
     assert "no cell is filled" in notes

@@ -1,5 +1,6 @@
 """From arguments and files to configs: keys, groups, products, result keys, messages; and what stands in configs/."""
 
+import inspect
 import re
 import shlex
 
@@ -12,17 +13,14 @@ from clustering.foundation.errors import InputError, setting
 from runs.config import groups, overrides
 from runs.config.base import to_yaml
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, parse
-from runs.config.source import REQUIRED, describe, freeze
+from runs.config.source import REQUIRED, describe, freeze, read_class
 from runs.config.yaml_files import read
+from tests.runs.typed import latest
 
 TEXT = st.one_of(st.text(max_size=20), st.text(alphabet="${}\\\\:,[] #'\"0a", max_size=8)).filter(
     lambda text: "'" not in text or '"' not in text
 )
-
-
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), TEXT)
-
-
 FILES = {
     "benchmark/rotated": "name: omniglot\nsplit: background\n",
     "training/default": "# the defaults of the class\n",
@@ -180,10 +178,6 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("text", "words"),
         [
-            *(
-                (f"tasks: 3\nresults: '{value}'\n", r"mine\.yaml: results")
-                for value in ("${oc.env:HOME}", r"\\${oc.env:HOME}", "${oc.env:HOME,x}", "${${tasks}:HOME}", "${no}")
-            ),
             ("strategy:\n  laplacianshot:\n    weight: 1\n", r"mine\.yaml: strategy .*`strategy\.FIELD: value`"),
             ("shot: one\n", r"mine\.yaml: shot"),
             ("shot: [1\n", r"(?s)mine\.yaml: .*line"),
@@ -319,32 +313,21 @@ class TestSuggestions:
 
 class TestResultKeys:
     @pytest.mark.parametrize(
-        "argument",
+        ("arguments", "count"),
         [
-            *("device=cpu", "devices=2", "batch=7", "results=elsewhere", "root=/elsewhere"),
-            *("trainer.devices=2", "trainer.accelerator=cpu", "logger.log_model=false"),
+            ("device=cpu devices=2 batch=7 results=elsewhere root=/elsewhere", False),
+            ("trainer.devices=2 trainer.accelerator=cpu logger.log_model=false module=b/mine.py:Mine", False),
+            ("shot=5 seed=1 weight=0.8 split=base epochs=3 tasks=9", True),
+            ("trainer.max_epochs=5 callbacks.early_stopping.patience=2 module=other.py:Mine", True),
         ],
     )
-    def test_how_and_where_do_not_count(self, argument):
-        typed = ["strategy=laplacianshot", "benchmark=omniglot"]
-        (config,), (other,) = parse(EvaluateConfig, typed), parse(EvaluateConfig, [*typed, argument])
-        assert other != config
-        assert other.result_keys() == config.result_keys()
-
-    @pytest.mark.parametrize(
-        "argument",
-        [
-            *("shot=5", "seed=1", "weight=0.8", "split=base", "epochs=3", "tasks=9"),
-            *("trainer.max_epochs=5", "callbacks.early_stopping.patience=2", "module=mine.py:Mine"),
-        ],
-    )
-    def test_everything_else_counts(self, argument):
-        (config,), (other,) = (parse(EvaluateConfig, ["strategy=laplacianshot", *more]) for more in ([], [argument]))
-        assert other.result_keys() != config.result_keys()
-
-    def test_the_place_of_a_module_does_not_count(self):
-        first, second = (parse(TrainConfig, [f"module={place}/mine.py:Mine"])[0] for place in ("a", "b"))
-        assert first.result_keys() == second.result_keys()
+    def test_how_and_where_do_not_count_and_everything_else_does(self, arguments, count):
+        typed = ["strategy=laplacianshot", "benchmark=omniglot", "module=a/mine.py:Mine"]
+        (config,) = parse(EvaluateConfig, typed)
+        for argument in arguments.split():
+            (other,) = parse(EvaluateConfig, latest(*typed, argument))
+            assert other != config
+            assert (other.result_keys() != config.result_keys()) == count, argument
 
     def test_a_file_of_tasks_counts_by_its_content(self, tmp_path):
         first, second = tmp_path / "a", tmp_path / "b"
@@ -421,6 +404,10 @@ def test_the_source_of_a_class_says_what_the_class_is(group, name):
     undocumented = found.defaults.keys() - found.fields.keys()
     assert undocumented <= ({"max_iter", "tol"} if name == "kmeans" else set())
     assert found.about
+    read, imported = read_class(kind.plugins.locate(name)), groups.load(kind, name)
+    assert getattr(read, "revision", 1) == getattr(imported, "revision", 1)
+    assert read.__module__ == imported.__module__
+    assert list(inspect.signature(read).parameters) == list(inspect.signature(imported).parameters)
 
 
 @pytest.mark.parametrize(("group", "name"), [*PLUGINS, ("training", "default")])

@@ -14,6 +14,7 @@ from runs.config.configs import EvaluateConfig, parse
 from runs.stages.comparison import Comparison, settings
 from runs.stages.pipeline import evaluation
 from runs.tables.compared import rows, title, verdict
+from tests.runs.typed import latest, without
 
 
 def test_a_table_on_standard_output_and_the_rest_on_standard_error(trained, tiny_arguments, capsys):
@@ -179,9 +180,7 @@ def compared(trained, tracker, tiny_arguments):
     """Evaluates what the arguments say and compares it."""
 
     def run(*changes, leave_out=""):
-        given = {item.partition("=")[0]: item for item in [*tiny_arguments, *changes]}
-        given.pop(leave_out, None)
-        configs = parse(EvaluateConfig, list(given.values()))
+        configs = parse(EvaluateConfig, without(latest(*tiny_arguments, *changes), leave_out))
         results = evaluation(configs, trained, tracker)
         return results, [Comparison.of(setting, results) for setting in settings(configs)]
 

@@ -14,7 +14,8 @@ from runs.stages.clustering.stage import clustering
 from runs.stages.fair.series import fronts, series_of
 from runs.stages.fair.stage import FairStage
 from runs.tables.trade_off import footnote, rows
-from tests.runs.records import copy_results, runs_of
+from tests.runs.records import runs_of
+from tests.runs.typed import latest
 
 SMALL = ["dataset=synthetic", "fairness_weight=0,60,500", "n_init=1"]  # seconds
 made_before = pytest.mark.usefixtures("made")
@@ -23,11 +24,7 @@ pytestmark = pytest.mark.usefixtures("blank_pictures")
 
 @pytest.fixture
 def asked():
-    def make(*more):
-        given = {item.partition("=")[0]: item for item in [*SMALL, *more]}
-        return parse(FairConfig, list(given.values()))
-
-    return make
+    return lambda *more: parse(FairConfig, latest(*SMALL, *more))
 
 
 @pytest.fixture
@@ -38,16 +35,10 @@ def one(store, tracker):
     return run
 
 
-@pytest.fixture(scope="session")
-def fair_results(results_of):
-    """A results folder with the run of `asked()`. Copy it, do not touch it."""
-    return results_of("fair", lambda *where: clustering(parse(FairConfig, SMALL), *where))[0]
-
-
 @pytest.fixture
-def made(store, fair_results):
+def made(kept, asked):
     """The run of `asked()` is in the store."""
-    copy_results(fair_results, store)
+    kept("fair", lambda *where: clustering(asked(), *where))
 
 
 @made_before
@@ -126,8 +117,7 @@ def test_one_cluster_of_all_points_is_not_taken_for_fair_unsaid(store, capsys):
     ],
 )
 def test_mistakes_are_told_in_words(typed, words, store, capsys):
-    given = {item.partition("=")[0]: item for item in [*SMALL[:2], f"results={store.root}", *typed]}
-    code = main(["fair", *given.values()])
+    code = main(["fair", *latest(*SMALL[:2], f"results={store.root}", *typed)])
     told = capsys.readouterr().err
     assert code == 2, told
     assert words in told

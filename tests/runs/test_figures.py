@@ -32,19 +32,11 @@ from runs.tables.published import figures
 from runs.tables.shipped import drawings
 from runs.track import Tracker
 from tests.runs.records import copy_results, runs_of
+from tests.runs.test_tuning import PROTOCOL
+from tests.runs.typed import latest
 from tests.templates import figure as template
 
 TUNED, TRACED = "thesis/4.1@tiny_plugins:Tiny", "thesis/4.2@tiny_plugins:Tiny"
-
-
-PROTOCOL = """\
-tasks: 30
-laplacianshot:
-- {split: base, grid: {n_neighbors: [2, 5]}, at: {weight: 1.0}}
-- {split: validation, grid: {weight: [0.7, 3.0]}}
-"""
-
-
 WEIGHTS = [0.7, 3.0]
 
 
@@ -57,7 +49,7 @@ def typed_for(folder, arguments):
         given = [*keys, f"results={folder}/results", *more]
         if name == TUNED:
             given = [item.replace("tasks=40", "novel_tasks=40") for item in given] + [f"tuning={folder}/short.yaml"]
-        return [name, *{item.partition("=")[0]: item for item in given}.values()]
+        return [name, *latest(*given)]
 
     return make
 
@@ -336,7 +328,9 @@ def test_differences_are_of_the_same_seeds():
         ("b", 50, 2, 75),
         ("b", 50, 1, 60),
         ("b", 100, 1, 50),
-        *(("a", 50, *one) for one in ((1, 80), (2, 70), (3, 90))),
+        ("a", 50, 1, 80),
+        ("a", 50, 2, 70),
+        ("a", 50, 3, 90),
     ]
     one = tidy(*(("digits", *row) for row in known), ("digits", "a", 500, 1, 90))
     assert differences(one).endswith(" above 0: a over b: +7.5 at 50 (1 of 2).")
@@ -387,8 +381,8 @@ def test_all_names_stand_in_the_picture():
 
 
 def test_every_series_has_its_own_marker_and_line():
-    assert len(COLOURS) == len(MARKERS) == len(LINES)
-    assert len(set(MARKERS)) == len(set(LINES)) == len(MARKERS)
+    looks = {str(sorted(series(place).items())) for place in range(len(COLOURS))}
+    assert len(set(MARKERS)) == len(set(LINES)) == len(COLOURS) == len(looks)
     assert series(len(COLOURS)) == series(0)
 
 
@@ -403,15 +397,10 @@ def some_figure():
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_the_same_figure_is_the_same_file(tmp_path, kind):
-    first, second = (save(some_figure(), tmp_path / f"{i}.{kind}", title="t").read_bytes() for i in range(2))
-    assert first == second
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_a_figure_that_cannot_be_saved_leaves_the_old_one(tmp_path, kind):
-    path = save(some_figure(), tmp_path / f"figure.{kind}")
-    before = path.read_bytes()
+def test_the_same_figure_is_the_same_file_and_one_that_cannot_be_saved_leaves_the_old_one(tmp_path, kind):
+    path = tmp_path / f"figure.{kind}"
+    before, again = (save(some_figure(), path, title="t").read_bytes() for _ in range(2))
+    assert before == again
     broken = some_figure()
     broken.axes[0].set_title(r"$\no_such_command$")
     with pytest.raises(ValueError, match="no_such_command"):
@@ -421,8 +410,6 @@ def test_a_figure_that_cannot_be_saved_leaves_the_old_one(tmp_path, kind):
 
 
 SHIPPED = Path(__file__).parents[2] / "reproduction"
-
-
 NAME = "thesis/3.1"
 
 

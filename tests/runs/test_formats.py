@@ -27,11 +27,7 @@ from tests.runs.made_up import FINDINGS, SHARES, filled, hostile
 from tests.runs.pages import Reader, squeezed
 
 UNMARKED = dict.fromkeys(formats.RAISED.values())  # without the marks of footnotes
-
-
 everything = pytest.mark.parametrize("name", published_names())
-
-
 SHARE = 0.3  # of cells with a run
 
 
@@ -168,11 +164,7 @@ def markdown_cells(text):
 
 
 printable = st.text(st.characters(blacklist_categories=("C", "Z")), min_size=1, max_size=12)
-
-
 special = st.text(st.sampled_from(r"""\|`*_[]<>{}()#+-.!~$%&^'"@:=1aé """), min_size=1, max_size=12)
-
-
 names = st.lists(st.one_of(printable, special).map(str.strip).filter(bool), min_size=1, max_size=3, unique=True)
 
 
@@ -214,8 +206,6 @@ def test_latex_is_left_with_no_sign_of_its_own(text):
 
 
 needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
-
-
 OVERFULL = 1.0  # points that a line of LaTeX may stick out
 
 

@@ -2,7 +2,6 @@
 
 import pickle
 import shutil
-from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ import timm
 import torch
 from safetensors.torch import save_file
 from timm.data import resolve_data_config
-from torch import nn
 from torchvision.transforms import v2
 
 from clustering.foundation.errors import InputError
@@ -33,6 +31,8 @@ from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Lineages, evaluate_name
 from runs.stages.pipeline import CHECKPOINT, checkpoint, evaluation, features, tune
 from runs.stages.stage import Workspace
+from tests.fsl.weight_files import as_legacy_tar, as_pth, conv4, of_timm
+from tests.runs.typed import latest
 
 TASKS = ["tasks=30", "query=5", "shot=1", "device=cpu"]
 
@@ -64,6 +64,18 @@ def configs(*settings, kind=EvaluateConfig):
 def identity(*settings):
     (config,) = configs(*settings)
     return Lineage.of(config).evaluation(config)
+
+
+def identities(config):
+    """Of checkpoint, features of base and of evaluated classes, and evaluation."""
+    lineage = Lineage.of(config)
+    return [lineage.checkpoint, lineage.bank("base"), lineage.bank(config.split), lineage.evaluation(config)]
+
+
+def identities_of(typed, *more):
+    """The last of a key counts."""
+    (config,) = parse(EvaluateConfig, latest(*typed, *more))
+    return identities(config)
 
 
 def test_accuracies_are_those_of_the_features(files, store, tracker):
@@ -141,37 +153,22 @@ def test_what_cannot_be_is_said_before_anything_is_run(files, store, tracker, gi
     assert not tracker.exists() or read_runs(tracker, "evaluate/") == []
 
 
-def their_network(seed=0):
-    """Conv4 with the biases of another program, and weights drawn from the seed."""
-    torch.manual_seed(seed)
-    layers = [(nn.Conv2d(64 if i else 1, 64, 3, padding=1), nn.BatchNorm2d(64)) for i in range(4)]
-    for _, norm in layers:
-        norm.running_mean.normal_(0, 0.1)
-        norm.running_var.uniform_(0.5, 1.5)
-    blocks = nn.Sequential(*(nn.Sequential(*pair, nn.ReLU(), nn.MaxPool2d(2)) for pair in layers))
-    return nn.Sequential(OrderedDict(blocks=blocks)).eval()
+TINY = ["benchmark=tiny_plugins:Tiny", "noise=30.0", "query=5", "tasks=40", "device=cpu", "strategy=simpleshot"]
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory):
-    path = tmp_path_factory.mktemp("weights") / "model_best.pth.tar"
-    torch.save({"epoch": 9, "state_dict": their_network().state_dict()}, path)
-    return path
+    return as_legacy_tar(conv4(channels=1).state_dict(), tmp_path_factory.mktemp("weights") / "model_best")
 
 
 @pytest.fixture
 def arguments(weights):
-    kept = ["benchmark=tiny_plugins:Tiny", "noise=30.0", "query=5", "tasks=40", "device=cpu", "strategy=simpleshot"]
-    return [*kept, f"checkpoint={weights}"]
+    return [*TINY, f"checkpoint={weights}"]
 
 
 @pytest.fixture
 def config_pretrained(arguments_pretrained):
     return parse(EvaluateConfig, arguments_pretrained)[0]
-
-
-def identity_of_bank(config):
-    return Lineage.of(config).bank("novel")
 
 
 @pytest.mark.slow
@@ -180,7 +177,7 @@ def test_grey_images_are_shown_in_colour_in_the_networks_own_size(
 ):
     monkeypatch.setattr("runs.stages.banks.OF_IMAGENET", ("tiny",))
     bank = features(config_pretrained, "novel", store, tracker, progress=notes)
-    assert identity_of_bank(config_pretrained) != identity_of_bank(config_pretrained.replace(crop_pct=1.0))
+    assert identities(config_pretrained)[2] != identities(config_pretrained.replace(crop_pct=1.0))[2]
     network = timm.create_model("test_vit", pretrained=False).eval()
     network.load_state_dict(torch.load(files_pretrained["test_vit"], weights_only=True))
     network.reset_classifier(0)
@@ -210,7 +207,7 @@ def test_features_are_those_of_the_network_that_wrote_the_weights(store, tracker
     benchmark = config.benchmark.build()
     images = torch.from_numpy(benchmark.read("novel")[0]).float() / 255
     with torch.inference_mode():
-        want = their_network()((images - benchmark.mean[0]) / benchmark.std[0]).flatten(1)
+        want = conv4(channels=1)((images - benchmark.mean[0]) / benchmark.std[0])
     torch.testing.assert_close(bank.features, want, rtol=1e-4, atol=1e-4)
     assert "taken from" in notes
     assert "training it first" not in notes
@@ -218,8 +215,7 @@ def test_features_are_those_of_the_network_that_wrote_the_weights(store, tracker
 
 
 def test_weights_that_are_nan_are_refused_by_the_file_that_holds_them(store, tracker, arguments, tmp_path):
-    broken = {key: value * float("nan") for key, value in their_network().state_dict().items()}
-    torch.save(broken, tmp_path / "nan.pth")
+    as_pth({key: value * float("nan") for key, value in conv4(channels=1).state_dict().items()}, tmp_path / "nan")
     (config,) = parse(EvaluateConfig, [*arguments[:-1], f"checkpoint={tmp_path}/nan.pth"])
     with pytest.raises(InputError, match=r"nan\.pth: "):
         evaluation([config], store, tracker)
@@ -253,67 +249,46 @@ def test_no_training_is_recorded_and_the_evaluation_says_what_it_stands_on(store
     np.testing.assert_array_equal(again.accuracies, result.accuracies)
 
 
-def identities(arguments):
-    (config,) = parse(EvaluateConfig, arguments)
-    lineage = Lineage.of(config)
-    return lineage.checkpoint, lineage.bank("novel"), lineage.evaluation(config)
-
-
 def test_identity_is_the_content_and_no_training(arguments, weights, tmp_path):
-    known = identities(arguments)
+    known = identities_of(arguments)
     copy = tmp_path / "another name.pth.tar"
     shutil.copy(weights, copy)
-    assert identities([*arguments[:-1], f"checkpoint={copy}"]) == known
-    assert identities([*arguments, "epochs=3", "learning_rate=0.5"]) == known
-    assert identities([*arguments, "seed=1"])[:2] == known[:2]
-    assert identities([*arguments, "seed=1"])[2] != known[2]
-    torch.save(their_network(1).state_dict(), copy)
+    assert identities_of(arguments, f"checkpoint={copy}") == known
+    assert identities_of(arguments, "epochs=3", "learning_rate=0.5") == known
+    *made, evaluated = identities_of(arguments, "seed=1")
+    assert made == known[:-1]
+    assert evaluated != known[-1]
+    torch.save({key: value / 2 for key, value in conv4(channels=1).state_dict().items()}, copy)
     for other in (f"checkpoint={copy}", "backbone=conv6", "noise=31.0", "checkpoint=null"):
-        given = {item.partition("=")[0]: item for item in (*arguments, other)}
-        assert not set(identities(list(given.values()))) & set(known), other
-
-
-def test_weights_of_another_network_are_refused_before_images_are_read(store, tracker, arguments, notes):
-    configs = parse(EvaluateConfig, [*arguments, "backbone=conv6"])
-    with pytest.raises(InputError, match=r"model_best\.pth\.tar: .*conv6 .*blocks\.4\.0"):
-        evaluation(configs, store, tracker, progress=notes)
-    assert notes.bars == []
-    assert not list(store.images.iterdir())
-    assert not any(store.cache("checkpoint").glob("*/complete.json"))
+        assert not set(identities_of(arguments, other)) & set(known), other
 
 
 @pytest.fixture(scope="module")
 def files_pretrained(tmp_path_factory):
-    folder, found = tmp_path_factory.mktemp("weights"), {}
-    for name in ("test_vit", "test_resnet"):
-        torch.manual_seed(0)
-        found[name] = folder / f"{name}.pth"
-        torch.save(timm.create_model(name, pretrained=False).state_dict(), found[name])
-    return found
+    return of_timm(("test_vit", "test_resnet"), tmp_path_factory.mktemp("weights"))
 
 
 @pytest.fixture
 def arguments_pretrained(files_pretrained):
-    kept = ["benchmark=tiny_plugins:Tiny", "noise=30.0", "query=5", "tasks=40", "device=cpu", "strategy=simpleshot"]
-    return [*kept, "backbone=timm:test_vit", f"pretrained={files_pretrained['test_vit']}"]
+    return [*TINY, "backbone=timm:test_vit", f"pretrained={files_pretrained['test_vit']}"]
 
 
 def test_identity_is_of_the_weights_and_of_what_the_network_is_shown(arguments_pretrained, files_pretrained, tmp_path):
-    known = identities(arguments_pretrained)
+    known = identities_of(arguments_pretrained)
     copy = tmp_path / "copy.pth"
     copy.write_bytes(files_pretrained["test_vit"].read_bytes())
-    assert identities([*arguments_pretrained[:-1], f"pretrained={copy}"]) == known
-    assert identities([*arguments_pretrained[:-2], "backbone=test_vit", arguments_pretrained[-1]]) == known
-    assert identities([*arguments_pretrained, "epochs=3"]) == known
+    assert identities_of(arguments_pretrained, f"pretrained={copy}") == known
+    assert identities_of(arguments_pretrained, "backbone=test_vit") == known
+    assert identities_of(arguments_pretrained, "epochs=3") == known
     others = [
-        [*arguments_pretrained[:-1], f"checkpoint={copy}"],
-        [*arguments_pretrained[:-1], "pretrained=true"],
-        [*arguments_pretrained[:-1], "pretrained=false"],
-        [*arguments_pretrained[:-1], f"pretrained={files_pretrained['test_resnet']}"],
-        [*arguments_pretrained[:-2], "backbone=timm:test_resnet", arguments_pretrained[-1]],
+        [f"pretrained={files_pretrained['test_resnet']}"],
+        ["pretrained=true"],
+        ["pretrained=false"],
+        ["backbone=timm:test_resnet"],
     ]
-    found = [known, *map(identities, others)]
-    assert len({identity for three in found for identity in three}) == 3 * len(found)
+    found = [known, *(identities_of(arguments_pretrained, *other) for other in others)]
+    found.append(identities_of(arguments_pretrained[:-1], f"checkpoint={copy}"))
+    assert len({one for identity in found for one in identity}) == 4 * len(found)
 
 
 def test_weights_that_are_not_here_are_said_before_images_are_read(
@@ -377,12 +352,6 @@ def test_features_are_of_the_middle_and_whole_pictures_stay_what_they_were(train
 TARGET = "target=tiny_plugins:Coloured"
 
 
-def identities_cross(configs):
-    (config,) = configs
-    lineage = Lineage.of(config)
-    return lineage.checkpoint, lineage.bank("base"), lineage.bank(config.split), lineage.evaluation(config)
-
-
 def test_the_network_of_the_source_is_used_as_it_is(trained, tracker, configs, notes):
     (config,) = configs(TARGET)
     (result,) = evaluation([config], trained, tracker, progress=notes)
@@ -419,13 +388,13 @@ def test_the_base_mean_is_the_sources_unless_the_targets_is_asked_for(trained, t
 
 
 def test_only_the_novel_classes_are_the_targets(configs):
-    plain, crossed = identities_cross(configs()), identities_cross(configs(TARGET))
+    plain, crossed = identities(*configs()), identities(*configs(TARGET))
     assert crossed[:2] == plain[:2]
     assert not set(crossed[2:]) & set(plain)
-    assert identities_cross(configs(TARGET, "split=validation")) == identities_cross(configs("split=validation"))
-    assert identities_cross(configs("target=same")) == plain
-    assert identities_cross(configs(TARGET, "target.known=1"))[2:] != crossed[2:]
-    public = identities_cross(configs(TARGET, "base_mean=target"))
+    assert identities(*configs(TARGET, "split=validation")) == identities(*configs("split=validation"))
+    assert identities(*configs("target=same")) == plain
+    assert identities(*configs(TARGET, "target.known=1"))[2:] != crossed[2:]
+    public = identities(*configs(TARGET, "base_mean=target"))
     assert public[:3] == crossed[:3]
     assert public[3] != crossed[3]
 

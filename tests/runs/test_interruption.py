@@ -14,6 +14,7 @@ from runs.track import Tracker
 from tests.runs.children import interrupted
 from tests.runs.records import copy_results, runs_of
 from tests.runs.stopping import interrupt
+from tests.runs.typed import without
 
 # A real `transduce evaluate` that stands still at the place asked for, and says so.
 CHILD = """
@@ -147,16 +148,15 @@ def test_evaluation(interrupt_at, trained, tracker, config, notes, where, number
 @pytest.mark.parametrize(
     "verb", ["train", "evaluate", *(pytest.param(verb, marks=pytest.mark.slow) for verb in ("tune", "cluster", "fair"))]
 )
-def test_a_killed_forced_run_is_marked_by_a_command_that_reuses(verb, trained_results, store, tiny_arguments, tmp_path):
+def test_a_killed_forced_run_is_marked_by_a_command_that_reuses(
+    verb, trained_results, store, tiny_arguments, tiny_tuning
+):
     copy_results(trained_results, store)
     tracker = Tracker(store)
-    protocol = tmp_path / "short.yaml"
-    protocol.write_text("tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n")
-    rest = [item for item in tiny_arguments if not item.startswith("tasks=")]
     typed = {
-        "train": [item for item in rest if not item.startswith("query=")],
+        "train": without(tiny_arguments, "tasks", "query"),
         "evaluate": [*tiny_arguments, "strategy=simpleshot"],
-        "tune": [*rest, f"tuning={protocol}", "strategy=laplacianshot"],
+        "tune": tiny_tuning,
         "cluster": ["method=kmeans", "dataset=spirals", "arms=3", "points=30", "starts=2"],
         "fair": ["dataset=synthetic", "method=fair_kmeans", "fairness_weight=0", "n_init=1"],
     }

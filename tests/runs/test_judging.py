@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsl.evaluation.scores import ClassScores, Evaluation
 from runs.config.configs import EvaluateConfig, parse
 from runs.tables.evidence import with_best
 from runs.tables.judging import judge
@@ -16,13 +15,10 @@ from runs.tables.published import (
     published_table,
 )
 from runs.tables.table import Cell, SeedResult, Table, Tolerance
+from tests.runs.made_up import evaluated
 
 CONFIG = parse(EvaluateConfig, ["strategy=simpleshot"])[0]
-
-
 SEEDS = tuple(SeedResult(seed, 0.65 + 0.01 * seed, 0.002, 10_000, f"run{seed}") for seed in (0, 1))
-
-
 DIVERGED = tuple(SeedResult(seed, value, 1e300, 100, "run") for seed, value in ((0, 1e300), (1, -1e300)))
 
 
@@ -102,16 +98,11 @@ def test_a_verdict_agrees_with_the_sign_of_the_difference(value, target, width, 
     assert verdict["verdict"] == (("above" if difference > 0 else "below") if apart else "reproduced")
 
 
-def scores(values):
-    classes = ClassScores(np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int64))
-    return {0: Evaluation(np.asarray(values), np.ones(len(values), dtype=np.int64), classes, ("a",))}
-
-
 @given(st.floats(0, 0.2), st.integers(0, 1000))
 def test_the_best_is_bold_only_where_it_is_no_chance(lead, seed):
     random = np.random.default_rng(seed)
     common, own = random.normal(0.6, 0.1, 200), random.normal(0, 0.05, (2, 200))
-    tasks = {"simpleshot": scores(common + own[0]), "kmeans": scores(common + lead + own[1])}
+    tasks = {"simpleshot": {0: evaluated(common + own[0])}, "kmeans": {0: evaluated(common + lead + own[1])}}
     cells = tuple(
         Cell(
             row=name,

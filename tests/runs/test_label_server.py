@@ -1,6 +1,5 @@
 """The HTTP interface of a session of labelling, and what it refuses."""
 
-import errno
 import io
 import os
 import re
@@ -11,14 +10,10 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from runs.labelling.server import HEADERS, last_page, listen, page_app
-from tests.runs.labelling import opened, small_pile
+from tests.runs.labelling import opened, raise_full, small_pile
 
 TOKEN = "t" * 43
-
-
 HOST = "127.0.0.1:8765"
-
-
 RIGHT = b'{"client": "a", "answers": [{"id": "id-1", "version": 0, "action": "label", "label": "cat"}]}'
 
 
@@ -175,15 +170,16 @@ def test_wrong_bodies(client, session, body, status):
     assert session.number == 0
 
 
-def test_a_full_disk(client, session, monkeypatch):
-    def full(*arguments):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
+@pytest.mark.parametrize("call", ["write", "fsync"])
+def test_a_full_disk_refuses_the_answer_and_loses_nothing(client, session, monkeypatch, call):
+    whole = (session.folder / "journal.jsonl").read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr("runs.labelling.journal.os.fsync", full)
+        patch.setattr(os, call, raise_full)
         reply = answer(client, "id-0")
     assert reply.status_code == 507
     assert "the disk is full, so nothing was saved" in reply.json()["error"]
+    assert (session.folder / "journal.jsonl").read_bytes() == whole
+    assert session.answer_to("id-0").action == "clear"
     assert answer(client, "id-0").status_code == 200
 
 

@@ -1,6 +1,5 @@
 """Sessions of labelling: answers on disk, several clients, the audit."""
 
-import errno
 import json
 import os
 import threading
@@ -13,13 +12,7 @@ from fsl.labelling.audit import estimated_accuracy
 from runs.labelling import views
 from runs.labelling.journal import NotSaved
 from runs.labelling.views import export
-from tests.runs.labelling import CLASSES, class_of, given, label, label_batches, opened, small_pile
-
-
-def raise_full(handle, data, write=os.write):
-    """Write a part, as a disk does that becomes full."""
-    write(handle, data[:10])
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+from tests.runs.labelling import CLASSES, class_of, given, label, label_batches, opened, raise_full, small_pile
 
 
 def reopened(session, **options):
@@ -76,21 +69,6 @@ def test_undo_takes_back_the_last_answer_of_a_client(tmp_path):
     session.answer("a", [given("id-4", 1, "none")])
     assert session.undo("c") == ["id-3"]  # what was given together, but for what somebody else has changed
     assert reopened(session).versions == {"id-0": 4, "id-1": 1, "id-2": 3, "id-3": 2, "id-4": 2}
-
-
-def test_a_full_disk_refuses_the_answer_and_loses_nothing(tmp_path, monkeypatch):
-    session = opened(tmp_path)
-    label(session, "id-0")
-    whole = (tmp_path / "journal.jsonl").read_bytes()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", raise_full)
-        with pytest.raises(NotSaved, match=r"journal.jsonl: the disk is full, so nothing was saved"):
-            label(session, "id-1")
-    assert (tmp_path / "journal.jsonl").read_bytes() == whole
-    assert session.answer_to("id-1").action == "clear"
-    label(session, "id-1")
-    assert reopened(session).answer_to("id-1").label == "dog"
 
 
 def test_an_incomplete_last_line_is_removed(tmp_path):

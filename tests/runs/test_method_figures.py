@@ -18,6 +18,7 @@ from runs.figures.papers import drawing
 from runs.figures.titles import method_titles
 from runs.stages.clustering.stage import clustering, points_of, stage_of
 from runs.stages.clustering.trials import known_labels
+from tests.oracles.entropy_loops import renyi
 from tests.runs.test_figures import ends
 
 SMALL = ["dataset=spirals", "arms=3", "points=30", "method=xsdc", "n_features=4", "starts=1", "selection=null"]
@@ -370,26 +371,17 @@ def test_a_folder_is_that_of_the_data_with_files(tmp_path):
 SOME = (0, 250, 499, 700, 998)
 
 
-def renyi(p: float, order: float) -> float:
-    """Of (p, 1 - p), term by term."""
-    if order == 1:
-        return -(p * math.log(p) + (1 - p) * math.log(1 - p))
-    if order == math.inf:
-        return -math.log(max(p, 1 - p))
-    return math.log(p**order + (1 - p) ** order) / (1 - order)
-
-
 def test_entropies_and_what_they_become_with_a_label() -> None:
     (curves,) = formulas.entropies().values()
     for (name, values), order in zip(curves.items(), formulas.ORDERS, strict=True):
         assert name.endswith("∞" if order == math.inf else f"{order:g}")
-        assert [values[i] for i in SOME] == pytest.approx([renyi(FIRST[i], order) for i in SOME])
+        assert [values[i] for i in SOME] == pytest.approx([renyi([FIRST[i], 1 - FIRST[i]], order) for i in SOME])
     for plot, order in zip(formulas.supervised().values(), (math.inf, 2), strict=True):
         entropy, known = plot.values()
         for i in SOME:
-            p = FIRST[i]
-            assert entropy[i] == pytest.approx(renyi(p, order))
-            assert known[i] == pytest.approx(renyi(p, order) if p >= 0.5 else math.log(2))
+            expected = renyi([FIRST[i], 1 - FIRST[i]], order)
+            assert entropy[i] == pytest.approx(expected)
+            assert known[i] == pytest.approx(expected if FIRST[i] >= 0.5 else math.log(2))
 
 
 def test_both_directions_of_divergence_and_cross_entropy() -> None:
@@ -424,11 +416,7 @@ def test_losses_of_three_classes_are_as_their_caption_says(order: float) -> None
     np.testing.assert_allclose(p.sum(axis=1), 1)
     losses = [formulas.known_loss(p, order, known) for known in range(3)]
     for i in range(0, len(p), 997):
-        some = [q for q in p[i] if q > 0]
-        if order == 1:
-            entropy = -sum(q * math.log(q) for q in some)
-        else:
-            entropy = -math.log(max(some)) if order == math.inf else -math.log(sum(q**2 for q in some))
+        entropy = renyi(p[i].tolist(), order)
         assert min(loss[i] for loss in losses) == pytest.approx(entropy, abs=1e-12), "self-labelling"
         assert losses[0][i] == pytest.approx(entropy if p[i, 0] == max(p[i]) else math.log(3), abs=1e-12)
     edge = formulas.known_loss(np.array([[0.501, 0.499, 0], [0.499, 0.501, 0], [0.334, 0.333, 0.333]]), order)

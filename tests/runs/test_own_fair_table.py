@@ -10,10 +10,9 @@ import pytest
 from fairness.metrics import fairness_error
 from runs.cli import main
 from tests.runs.pages import nothing_is_written, text
+from tests.runs.typed import latest
 
 BRIEF = ("n_init=1",)
-
-
 WEIGHTS = ("fairness_weight=0,30,1000", *BRIEF)
 
 
@@ -32,8 +31,8 @@ def people_fair(tmp_path):
 @pytest.fixture
 def fair(people_fair, store, capsys, blank_pictures):
     def call(*settings, path=people_fair):
-        given = {item.partition("=")[0]: item for item in ("sensitive=sex", "n_init=1", *settings)}
-        code = main(["fair", "dataset=table", f"path={path}", f"results={store.root}", *given.values()])
+        given = latest("sensitive=sex", "n_init=1", *settings)
+        code = main(["fair", "dataset=table", f"path={path}", f"results={store.root}", *given])
         return code, capsys.readouterr()
 
     return call

@@ -39,11 +39,7 @@ PAPERS = {
     "inat_resnet50": Trained("inat", "resnet50_84", milestones=(30, 60)),
     "inat_wrn": Trained("inat", "wrn28_10", milestones=(30, 60), batch=128),
 }
-
-
 OTHERS = {"cifar_fs": Trained("cifar_fs", "resnet12"), "fc100": Trained("fc100", "resnet12")}
-
-
 ALIKE = {
     "learning_rate": 0.1,
     "momentum": 0.9,

@@ -3,7 +3,6 @@
 import contextlib
 import io
 import signal
-import socket
 import sys
 from pathlib import Path
 
@@ -19,6 +18,8 @@ from runs.parallel import Parallel, run_all
 from runs.stages.pipeline import evaluation
 from tests.runs.children import started, until
 from tests.runs.records import runs_of
+from tests.runs.servers import free_port
+from tests.runs.typed import as_experiment
 
 TWO = Parallel(n_jobs=2)
 
@@ -62,16 +63,12 @@ def test_each_network_comes_first_and_what_shares_tasks_is_one_job(store, tracke
     assert not runs_of(tracker, "evaluate/Tiny")
 
 
-def test_tunings_and_clusterings_are_jobs_too_and_what_cannot_be_run_is_said(trained, tiny_arguments, run, tmp_path):
-    (tmp_path / "short.yaml").write_text(
-        "tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n"
-    )
-    tuned = [word for word in tiny_arguments if not word.startswith("tasks=")]
+def test_tunings_and_clusterings_are_jobs_too_and_what_cannot_be_run_is_said(trained, tiny_tuning, run, tmp_path):
     absent = ["benchmark=omniglot", f"root={tmp_path / 'absent'}", "strategy=simpleshot", "tasks=40", "device=cpu"]
     asked = [
         *parse(ClusterConfig, ["dataset=digits", "method=kmeans,kmodes", "starts=1", "selection=null", "device=cpu"]),
         *parse(FairConfig, ["dataset=synthetic", "method=fair_kmeans", "fairness_weight=0,1", "device=cpu"]),
-        *parse(TuneConfig, [*tuned, "strategy=laplacianshot", f"tuning={tmp_path}/short.yaml"]),
+        *parse(TuneConfig, tiny_tuning),
     ]
     late = run(asked, Parallel(n_jobs=1), minutes=1e-9)
     assert [config for job in late.jobs.values() for config in job] == asked
@@ -114,9 +111,7 @@ def test_after_a_killed_process_the_same_command_goes_on(trained, tracker, confi
 def test_a_command_that_ends_leaves_no_process_behind_and_goes_on(
     trained, tracker, troubled, marks, tiny_arguments, child_environment, tmp_path, number
 ):
-    experiment = tmp_path / "mine.yaml"
-    lines = [item.replace("=", ": ", 1) for item in [*tiny_arguments, *troubled("stand", 2)]]
-    experiment.write_text("\n".join([*lines, "shot: [1, 2]"]) + "\n")
+    experiment = as_experiment(tmp_path / "mine.yaml", *tiny_arguments, *troubled("stand", 2), "shot=[1, 2]")
     words = ["table", str(experiment), f"results={trained.root}", "--run-missing", "-y", "parallel.n_jobs=2"]
     with started(["-m", "runs.cli", *words], child_environment) as child:
         workers = [int(mark.name.partition("-")[2]) for mark in until(lambda: two(marks))]
@@ -137,12 +132,6 @@ def two(folder):
 
 
 # Clusters.
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 @pytest.mark.slow
@@ -211,8 +200,7 @@ def test_mistakes_of_the_command_line(word, said):
 
 
 def test_without_a_terminal_it_wants_a_yes(trained, tiny_arguments, tmp_path, capsys, monkeypatch):
-    experiment = tmp_path / "mine.yaml"
-    experiment.write_text("\n".join(item.replace("=", ": ", 1) for item in [*tiny_arguments, "strategy=simpleshot"]))
+    experiment = as_experiment(tmp_path / "mine.yaml", *tiny_arguments, "strategy=simpleshot")
     monkeypatch.setattr("sys.stdin", io.StringIO())
     assert main(["table", str(experiment), f"results={trained.root}", "--run-missing"]) == 2
     assert "-y" in capsys.readouterr().err

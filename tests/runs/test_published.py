@@ -26,8 +26,6 @@ from runs.tables.published import (
 )
 
 TABLES = [published_table(name) for name in published_names()]
-
-
 FOLDER = resources.files("runs") / "published"
 
 

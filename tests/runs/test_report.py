@@ -6,7 +6,6 @@ import os
 import posixpath
 import re
 import shutil
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -19,7 +18,7 @@ from runs.cache import Store
 from runs.cli import main
 from runs.config import groups
 from runs.config.groups import option, outline
-from runs.report.papers import Reader
+from runs.report import papers
 from runs.report.site import build_report
 from runs.stages.clustering.stage import clustering
 from runs.tables.evidence import look_up
@@ -29,55 +28,33 @@ from runs.tables.paper import paper_table
 from runs.tables.published import errata, figures, published_names
 from runs.tables.shipped import CLAIMS, HEADINGS, RESULTS, made_by, shipped_results
 from runs.track import Tracker
-from tests.runs.records import copy_results, exporting
+from tests.runs.pages import Reader
+from tests.runs.records import exporting
 
 RUN = r"http://127\.0\.0\.1:5000/#/runs/[0-9a-f]{32}"  # of the interface that `transduce ui` starts
-
-
-SHIPPED = Path(__file__).parents[2] / "reproduction"
-
-
-class Page(HTMLParser):
-    """What a page links to, its anchors, its headings and its landmarks."""
-
-    def __init__(self, path):
-        super().__init__()
-        self.path, self.text = path, path.read_text(encoding="utf-8")
-        self.links, self.loads, self.anchors, self.tags = [], [], [], []
-        self.feed(self.text)
-
-    def handle_starttag(self, tag, attributes):
-        given = dict(attributes)
-        self.tags.append(tag)
-        if "id" in given:
-            self.anchors.append(given["id"])
-        if tag == "a":
-            self.links.append(given["href"])
-        self.loads += [given[name] for name in ("src", "href") if name in given and tag in ("link", "script", "img")]
-
-
-def read_site(report):
-    """Every page by its path in the site."""
-    root = report.parent
-    return {path.relative_to(root).as_posix(): Page(path) for path in root.rglob("*.html")}
+PROJECT = Path(__file__).parents[2]
+SHIPPED = PROJECT / "reproduction"
 
 
 def check_site(report):
-    """Every page is whole and leads nowhere but to what is there; gives the pages."""
-    pages = read_site(report)
+    """Every page is whole and leads nowhere but to what is there; gives the pages by their paths."""
+    root = report.parent
+    pages = {
+        path.relative_to(root).as_posix(): Reader(path.read_text(encoding="utf-8")) for path in root.rglob("*.html")
+    }
     for name, page in pages.items():
-        assert page.tags.count("h1") == page.tags.count("main") == page.tags.count("header") == 1, name
-        assert len(set(page.anchors)) == len(page.anchors), name
-        for link in page.links + page.loads:
+        tags = [tag for tag, _ in page.tags]
+        assert tags.count("h1") == tags.count("main") == tags.count("header") == 1, name
+        for tag, given in page.tags:
+            link = given.get("href", given.get("src", "")) if tag in ("a", "link", "script", "img") else ""
             parts = urlsplit(link)
-            if re.fullmatch(RUN, link) and link not in page.loads:
+            if tag == "a" and re.fullmatch(RUN, link):
                 continue
             assert not parts.scheme, f"{name}: {link}"
             target = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(parts.path) or name))
-            target = name if not parts.path else target
-            assert (report.parent / target).is_file(), f"{name}: {link}"
-            if parts.fragment:
-                assert parts.fragment in pages[target].anchors, f"{name}: {link}"
+            target = target if parts.path else name
+            assert (root / target).is_file(), f"{name}: {link}"
+            assert not parts.fragment or parts.fragment in pages[target].ids, f"{name}: {link}"
     return pages
 
 
@@ -90,26 +67,22 @@ def recorded(recorded):
 @pytest.fixture
 def few_tables(monkeypatch):
     """One of the papers' tables instead of all: a site of a moment."""
-    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/4.4"])
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/3.2"])
 
 
-with_few_tables = pytest.mark.usefixtures("few_tables")
-
-
-@with_few_tables
+@pytest.mark.usefixtures("few_tables")
 def test_without_any_record(tmp_path, capsys):
     assert main(["report", f"results={tmp_path / 'results'}"]) == 0
     report = Path(urlsplit(capsys.readouterr().out.strip()).path)
     pages = check_site(report)
-    assert "no run of yours yet" in pages["index.html"].text
+    assert "no run of yours yet" in pages["index.html"].page
     assert not (tmp_path / "results" / "mlflow.db").exists(), "a report makes no record"
 
 
 @pytest.fixture
-def shipped(monkeypatch):
-    """The record that the project ships, and one of the tables that it fills."""
+def shipped_record(monkeypatch):
+    """The results that the project ships."""
     monkeypatch.setattr("runs.tables.shipped.PLACE", SHIPPED)
-    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/3.2"])
 
 
 @pytest.fixture(scope="module")
@@ -122,12 +95,12 @@ def shipped_pages(tmp_path_factory):
         return check_site(build_report(store, Tracker(store)))
 
 
-def test_without_own_runs_it_shows_the_shipped_ones(shipped_pages, shipped):
+def test_without_own_runs_it_shows_the_shipped_ones(shipped_pages):
     pages = shipped_pages
     paper = pages["papers/thesis.html"]
-    assert "shipped: runs of commit" in paper.text
+    assert "shipped: runs of commit" in paper.page
     assert not any("/runs/" in link for link in paper.links)
-    shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", pages["index.html"].text))
+    shown = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", pages["index.html"].page))
     assert "27 results of methods printed, 21 run here, 10 reproduced" in shown
     assert "thesis 27 21 10 5 6 6" in shown
     assert "not run needs census.root=FOLDER 6" in shown
@@ -135,23 +108,24 @@ def test_without_own_runs_it_shows_the_shipped_ones(shipped_pages, shipped):
 
 def test_claims_errata_and_causes_lead_to_their_tables(shipped_pages):
     pages = shipped_pages
-    claims = pages["claims.html"].text
+    claims = pages["claims.html"].page
     of_papers, _, not_run = claims.partition(">Not run: ")
     assert 'class="verdict holds' in of_papers
     assert "verdict holds" not in not_run
     assert 'verdict not-run">' not in of_papers
     assert "papers/thesis.html#thesis-3.2" in pages["claims.html"].links
-    assert all(f"{erratum}</th>" in pages["errata.html"].text for erratum in errata())
+    assert all(f"{erratum}</th>" in pages["errata.html"].page for erratum in errata())
     assert "papers/thesis.html#thesis-3.2" in pages["errata.html"].links
-    words = " ".join(pages["errata.html"].text.split())
+    words = " ".join(pages["errata.html"].page.split())
     assert "11 cells are above or below the print. The cause was looked for in 11 of them" in words
     assert "and found in 2." in words
     for figure in figures():
-        text = pages[f"papers/{figure.work}.html"].text
+        text = pages[f"papers/{figure.work}.html"].page
         assert f"{figure.name}: " in text or re.search(rf">Figure {re.escape(figure.number)}(<| on )", text)
 
 
-def test_counts_on_the_command_line(shipped, tmp_path, monkeypatch, capsys):
+@pytest.mark.usefixtures("shipped_record")
+def test_counts_on_the_command_line(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("runs.tables.counts.published_names", lambda: ["thesis/3.2", "rs_transclip/1"])
     arguments = ["report", "--counts", f"results={tmp_path / 'results'}"]
     assert main(arguments) == 0
@@ -168,10 +142,10 @@ def test_counts_on_the_command_line(shipped, tmp_path, monkeypatch, capsys):
 
 def test_every_number_leads_to_its_run(report, recorded):
     pages = check_site(report)
-    assert "139 results of methods printed" in pages["index.html"].text
+    assert "139 results of methods printed" in pages["index.html"].page
     for result in recorded:
         page = pages["experiments/tiny.html"]
-        assert f"{100 * result.accuracy:.2f} ±" in page.text
+        assert f"{100 * result.accuracy:.2f} ±" in page.page
         assert any(link.endswith(f"/#/runs/{result.run_id}") for link in page.links)
 
 
@@ -213,9 +187,6 @@ def test_it_is_opened_in_a_browser(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "asked").read_text() == capsys.readouterr().out
 
 
-PROJECT = Path(__file__).parents[2]
-
-
 @pytest.fixture
 def extension(monkeypatch):
     monkeypatch.syspath_prepend(str(PROJECT / "docs"))
@@ -223,10 +194,8 @@ def extension(monkeypatch):
 
 
 @pytest.fixture
-def one_table(monkeypatch):
+def one_table(few_tables, shipped_record, monkeypatch):
     """The shipped results, and one table that they fill in part."""
-    monkeypatch.setattr("runs.tables.shipped.PLACE", PROJECT / "reproduction")
-    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/3.2"])
     monkeypatch.setattr("runs.report.papers.works", lambda: {"thesis": "A <thesis>", "entropy": "A paper"})
 
 
@@ -276,24 +245,18 @@ def test_a_page_that_is_not_wanted_any_more_is_removed_and_an_equal_one_stays(ex
     assert after == {path: time for path, time in before.items() if path in after}
 
 
+@pytest.mark.usefixtures("shipped_record")
 def test_tables_on_other_images_are_those_of_the_shipped_results(monkeypatch, tracker):
     """The network was given as a file, which is not here; the table and the experiment have its results nonetheless."""
-    monkeypatch.setattr("runs.tables.shipped.PLACE", PROJECT / "reproduction")
     monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/4.4"])
     monkeypatch.setattr("runs.report.papers.works", lambda: {"thesis": "The thesis"})
-    reader = Reader((), tracker, shipped_results())
+    reader = papers.Reader((), tracker, shipped_results())
     (paper,) = reader.papers()
     tables = {table.name: table for table in paper.elsewhere["thesis/4.4"]}
     table = tables["thesis/4.4@mini, simpleshot_protonet_conv4_5shot"]
     assert all(cell.results for cell in table.cells)
     names = [experiment.name for experiment in reader.experiments({})]
     assert {"all_strategies@mini, simpleshot_protonet_conv4_5shot", "entropy_labels"} <= set(names)
-
-
-@pytest.fixture
-def shipped_record(monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("runs.tables.shipped.PLACE", SHIPPED)
-    return SHIPPED
 
 
 @pytest.fixture
@@ -399,13 +362,12 @@ def test_a_damaged_file_is_named(tracker: Tracker, copied: Path, name: str, chan
         look_up(paper_table("rs_transclip/1"), tracker)
 
 
-def test_exported_results_are_those_of_the_runs(tracker, results_of, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/3.2"])
+@pytest.mark.usefixtures("few_tables")
+def test_exported_results_are_those_of_the_runs(tracker, kept, tmp_path, monkeypatch) -> None:
     settings = ["n_init=1", "max_iter=10", "fairness_weight=0,60"]
     empty = paper_table("thesis/3.2", settings)
     configs = [cell.fair for cell in empty.cells if cell.row == "Synthetic-unequal"]
-    root, _ = results_of("row", lambda *where: clustering(configs, *where))
-    copy_results(root, tracker.store)
+    kept("row", lambda *where: clustering(configs, *where))
     own = look_up(empty, tracker)
     folder = tmp_path / "exported"
     folder.mkdir()

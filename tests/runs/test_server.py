@@ -20,6 +20,7 @@ from runs.track import Tracker
 from tests.runs.children import until
 from tests.runs.records import STATUSES, alike, fill
 from tests.runs.servers import free_port, in_background, mlflow_server, wait_for
+from tests.runs.typed import as_experiment, without
 from tests.runs.unsteady import Unsteady
 
 
@@ -111,9 +112,6 @@ def test_places_that_cannot_be(tmp_path, host, port):
 HOW = ("refuse", "hang", "error")
 
 
-PROTOCOL = "tasks: 30\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n"
-
-
 @pytest.fixture(scope="module")
 def upstream(tmp_path_factory, child_environment):
     folder, port = tmp_path_factory.mktemp("upstream"), free_port()
@@ -141,40 +139,28 @@ def unsteady(upstream, monkeypatch):
 
 
 @pytest.fixture
-def commands(trained, tiny_arguments, tmp_path, how):
+def commands(trained, tiny_arguments, tiny_tuning, tmp_path, how):
     """What to type for each verb, what its server breaks at, and the experiment that its run is in. No two tests of one
     server have a result in common."""
-    number = HOW.index(how)
-    results = f"results={trained.root}"
-    (tmp_path / "short.yaml").write_text(PROTOCOL)
-    rest = [item for item in tiny_arguments if not item.startswith("tasks=")]
-    lines = [item.replace("=", ": ", 1) for item in [*rest, "tasks=50", "strategy=simpleshot"]]
-    (tmp_path / "tiny.yaml").write_text("\n".join(lines) + "\n")
-    training = [item for item in rest if not item.startswith(("query=", "epochs="))]
-    small = ["dataset=spirals", "arms=3", "points=30"]
+    number, rest = HOW.index(how), without(tiny_arguments, "tasks")
+    tiny = as_experiment(tmp_path / "table.yaml", *rest, "tasks=50", "strategy=simpleshot")
+    typed = {
+        "train": [*without(rest, "query", "epochs"), "epochs=2", "seed=7"],
+        "evaluate": [*rest, f"tasks={40 + number}", "strategy=simpleshot,laplacianshot"],
+        "tune": tiny_tuning,
+        "table": [str(tiny), "--run-missing", "-y"],
+        "cluster": ["method=kmeans", "dataset=spirals", "arms=3", "points=30", "starts=2"],
+        "fair": ["dataset=synthetic", f"fairness_weight=0,{60 + number}", "n_init=1"],
+    }
+    breaks_at = {"train": '"val/simpleshot"', "cluster": "trials.npz", "fair": "path.npz"}
+    places = {"table": "evaluate/Tiny", "cluster": "cluster/spirals", "fair": "fair/synthetic"}
     return {
-        "train": (["train", *training, "epochs=2", "seed=7", results], '"val/simpleshot"', "train/Tiny"),
-        "evaluate": (
-            ["evaluate", *rest, f"tasks={40 + number}", "strategy=simpleshot,laplacianshot", results],
-            "per_task.npz",
-            "evaluate/Tiny",
-        ),
-        "tune": (
-            ["tune", *rest, f"tuning={tmp_path}/short.yaml", "strategy=laplacianshot", results],
-            "per_task.npz",
-            "tune/Tiny",
-        ),
-        "table": (
-            ["table", str(tmp_path / "tiny.yaml"), results, "--run-missing", "-y"],
-            "per_task.npz",
-            "evaluate/Tiny",
-        ),
-        "cluster": (["cluster", "method=kmeans", *small, "starts=2", results], "trials.npz", "cluster/spirals"),
-        "fair": (
-            ["fair", "dataset=synthetic", f"fairness_weight=0,{60 + number}", "n_init=1", results],
-            "path.npz",
-            "fair/synthetic",
-        ),
+        verb: (
+            [verb, *words, f"results={trained.root}"],
+            breaks_at.get(verb, "per_task.npz"),
+            places.get(verb, f"{verb}/Tiny"),
+        )
+        for verb, words in typed.items()
     }
 
 

@@ -67,19 +67,6 @@ def retrain_a_little(path, target):
     write_tensors(target, weights, header)
 
 
-def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkeypatch):
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("fsl.evaluation.scores.np.savez_compressed", full)
-        with pytest.raises(OSError, match="No space left"):
-            evaluate(configs())
-    assert [run.info.status for run in runs_of(tracker, "evaluate/Tiny")] == ["FAILED"]
-    assert not evaluate(configs())[0].reused
-    assert evaluate(configs())[0].reused
-
-
 def test_a_strategy_that_fails_leaves_the_others_of_its_group_recorded(trained, evaluate, configs, tracker, notes):
     mixed = ["strategy=simpleshot,tiny_plugins:Failing", "shot=1,2"]
     with pytest.raises(RuntimeError, match="Failing: ZeroDivisionError: on purpose"):
@@ -90,12 +77,6 @@ def test_a_strategy_that_fails_leaves_the_others_of_its_group_recorded(trained, 
         (line,) = (note for note in notes.notes if note.startswith(f"failed: Failing 5w{shot}s"))
         assert "ZeroDivisionError: on purpose" in line
     assert [result.reused for result in evaluate(configs("shot=1,2"))] == [True, True]
-
-
-@pytest.mark.parametrize("key", ["shot=2", "tasks=41", "split=validation", "epochs=4", "noise=61.0", "way=4"])
-def test_what_changes_the_result_is_part_of_the_key(configs, key):
-    (config,), (other,) = configs(), configs(key)
-    assert Lineage.of(config).evaluation(config) != Lineage.of(other).evaluation(other)
 
 
 def test_other_images_and_revisions_are_part_of_the_key(configs, monkeypatch):

@@ -21,6 +21,7 @@ from runs.tables.paper import paper_table, recipe_of
 from runs.tables.published import published_table
 from runs.tables.shipped import shipped_results
 from runs.tables.table import Cell, SeedResult, Tolerance
+from tests.runs.typed import as_experiment
 
 
 def read_table(name, configs, tracker):
@@ -131,10 +132,7 @@ def test_over_seeds_the_interval_is_students():
 @pytest.fixture
 def experiment(tmp_path, tiny_arguments):
     """The grid as an experiment file."""
-    lines = [item.replace("=", ": ", 1) for item in [*tiny_arguments, "strategy=simpleshot,laplacianshot", "shot=1,3"]]
-    path = tmp_path / "tiny.yaml"
-    path.write_text("\n".join(lines) + "\n")
-    return path
+    return as_experiment(tmp_path / "tiny.yaml", *tiny_arguments, "strategy=simpleshot,laplacianshot", "shot=1,3")
 
 
 def test_the_table_verb_prints_and_saves(recorded, trained, experiment, capsys):
@@ -233,11 +231,7 @@ def test_the_plan_of_a_papers_table_says_which_folders_lack(tmp_path, capsys):
 
 
 ENCODERS = ("clip_rn50", "clip_vitb32", "clip_vitl14", "georsclip_vitb32", "remoteclip_vitb32", "skyclip50_vitl14")
-
-
 PROMPTS = 106
-
-
 CLASSES = 19
 
 

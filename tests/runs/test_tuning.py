@@ -18,7 +18,8 @@ from runs.stages import tuning
 from runs.stages.lineage import Lineage
 from runs.stages.pipeline import evaluation, tune
 from runs.track import PARENT
-from tests.runs.records import copy_results, runs_of
+from tests.runs.records import runs_of
+from tests.runs.typed import latest, without
 
 PROTOCOL = """\
 tasks: 30
@@ -26,8 +27,6 @@ laplacianshot:
 - {split: base, grid: {n_neighbors: [2, 5]}, at: {weight: 1.0}}
 - {split: validation, grid: {weight: [0.7, 3.0]}}
 """
-
-
 SHORTEST = "tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.7, 3.0]}}\n"
 
 
@@ -35,11 +34,10 @@ SHORTEST = "tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.7,
 def typed(tmp_path, tiny_arguments):
     """What to type, for a tuning of seconds; keys given later replace earlier ones."""
     (tmp_path / "short.yaml").write_text(PROTOCOL)
-    keys = [item for item in tiny_arguments if not item.startswith("tasks=")]
+    keys = without(tiny_arguments, "tasks")
 
     def make(*more):
-        given = [*keys, f"tuning={tmp_path}/short.yaml", "strategy=laplacianshot", *more]
-        return list({item.partition("=")[0]: item for item in given}.values())
+        return latest(*keys, f"tuning={tmp_path}/short.yaml", "strategy=laplacianshot", *more)
 
     return make
 
@@ -58,20 +56,10 @@ def config(typed):
     return found
 
 
-@pytest.fixture(scope="session")
-def tuned_results(results_of, trained_results, tiny_arguments, tmp_path_factory):
-    """A results folder with the tuning of `config`. Copy it, do not touch it."""
-    path = tmp_path_factory.mktemp("protocol") / "short.yaml"
-    path.write_text(PROTOCOL)
-    keys = [item for item in tiny_arguments if not item.startswith("tasks=")]
-    (config,) = parse(TuneConfig, [*keys, f"tuning={path}", "strategy=laplacianshot"])
-    return results_of("tuned", lambda *where: tune(config, *where), trained_results / "cache")[0]
-
-
 @pytest.fixture
-def tuned(store, tuned_results):
+def tuned(kept, config, store, trained_results):
     """A store in which `config` was tuned."""
-    copy_results(tuned_results, store)
+    kept("tuned", lambda *where: tune(config, *where), trained_results / "cache")
     return store
 
 
@@ -289,11 +277,7 @@ def mine(tmp_path):
 OWN = (
     "laplacianshot:\n- {grid: {weight: [0.1, 1]}}\nlaplacianshot_as_published:\n- {grid: {weight: [2, 3]}, tasks: 7}\n"
 )
-
-
 NOT_TUNED = "laplacianshot:\n- {grid: {weight: [0.1, 1]}}\nlaplacianshot_as_published: []\n"
-
-
 PAPERS = [
     ("base", 500, {"n_neighbors": (3, 5, 10)}, {"weight": 1.0}),
     ("validation", 500, {"weight": WEIGHTS}, {}),

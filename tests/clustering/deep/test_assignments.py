@@ -242,25 +242,6 @@ def test_the_exact_labels_satisfy_the_conditions_of_the_minimum(
         torch.testing.assert_close(mean_c, torch.full_like(mean_c, 1 + fairness), rtol=1e-7, atol=0)
 
 
-@pytest.mark.parametrize("solve", [em_pseudo_labels, exact_pseudo_labels])
-def test_a_problem_alone_is_the_problem_in_a_batch(solve: object) -> None:
-    """Three problems that need unequally many steps, one with known rows only, under several leading dimensions."""
-    easy, prior = draw_pseudo(1, batch=1, scale=0.1)
-    hard, _ = draw_pseudo(2, batch=1, scale=8.0)
-    log_p = torch.stack([easy, hard, hard])
-    mask = torch.zeros(3, 1, 9, dtype=torch.bool)
-    mask[2] = True
-    labels = (torch.arange(9) % 3).expand(3, 1, 9)
-    together = solve(log_p, 20.0, prior, known=(mask, labels))  # type: ignore[operator]
-    assert together.iterations.shape == (3, 1)
-    assert len(set(together.iterations.flatten().tolist())) == 3 or solve is exact_pseudo_labels
-    for i in range(3):
-        alone = solve(log_p[i, 0], 20.0, prior[0], known=(mask[i, 0], labels[i, 0]))  # type: ignore[operator]
-        torch.testing.assert_close(together.labels[i, 0], alone.labels, rtol=1e-9, atol=1e-12)
-        assert int(together.iterations[i, 0]) == int(alone.iterations)
-    assert torch.equal(together.labels[2, 0], torch.nn.functional.one_hot(labels[2, 0], 3).double())
-
-
 @pytest.mark.parametrize("scale", [pytest.param(10.0, marks=pytest.mark.slow), 30.0])
 @pytest.mark.parametrize("fairness", [1.0, 100.0, 1e4])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

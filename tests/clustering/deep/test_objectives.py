@@ -137,8 +137,6 @@ def draw_discriminative(
 
 
 SEEDS = st.integers(0, 100_000)
-
-
 PENALTIES = st.sampled_from([1e-4, 1e-2, 1.0])
 
 

@@ -22,8 +22,6 @@ from clustering.foundation.streams import stream
 from clustering.metrics import accuracy
 
 CLUSTERS = 3
-
-
 pytestmark = pytest.mark.filterwarnings("ignore:. of 3 clusters have no points")  # after an epoch or two
 
 
@@ -50,21 +48,36 @@ def run(points: Tensor, epochs: int = 3, objective: Any = None, **options: Any) 
     return train(options.pop("network", network), points, CLUSTERS, objective or Entropy(), training, **options)
 
 
-class Kept:
-    def __init__(self, stop_after: int | None = None) -> None:
-        self.values: list[Mapping[str, float]] = []
-        self.stop_after = stop_after
+class Recorder:
+    """Curves and labels as they come; it breaks off at a step."""
+
+    def __init__(self, stop: int | None = None) -> None:
+        self.values: dict[int, Mapping[str, float]] = {}
+        self.found: list[np.ndarray] = []
+        self.steps = 0
+        self.stop = stop
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
-        self.values.append(values)
-        if step == self.stop_after:
+        self.values[step] = values
+        if step == self.stop:
             raise KeyboardInterrupt
+
+    def observe(self, labels: np.ndarray) -> Mapping[str, float]:
+        self.found.append(labels.copy())
+        return {"watched": float(len(self.found)), "left_out": float((labels < 0).sum())}
+
+    def advance(self, n: int = 1, **numbers: float) -> None:
+        self.steps += n
+
+    @property
+    def watch(self) -> dict[str, Any]:
+        return {"log": self, "observe": self.observe, "advance": self.advance}
 
 
 @pytest.mark.parametrize("objective", [Entropy(), MutualInformation()], ids=str)
 def test_far_clusters_are_found(objective: Any) -> None:
     points, truth = blobs()
-    log = Kept()
+    log = Recorder()
     best = max(
         (run(points, epochs=15, objective=objective, seed=seed, log=log) for seed in range(2)),
         key=lambda found: accuracy(truth, found.labels),
@@ -72,25 +85,21 @@ def test_far_clusters_are_found(objective: Any) -> None:
     assert accuracy(truth, best.labels) > 0.98
     assert best.sizes.sum() == len(points)
     sizes = {f"cluster_sizes/{k}" for k in range(CLUSTERS)}
-    assert set(log.values[0]) == {"loss", "entropy", "smallest_cluster", "largest_cluster", *sizes}
-    assert sum(log.values[0][name] for name in sizes) == pytest.approx(1)
-    assert log.values[-1]["entropy"] < log.values[0]["entropy"]
+    first, *_, last = log.values.values()
+    assert set(first) == {"loss", "entropy", "smallest_cluster", "largest_cluster", *sizes}
+    assert sum(first[name] for name in sizes) == pytest.approx(1)
+    assert last["entropy"] < first["entropy"]
 
 
 def test_what_an_epoch_saw_is_observed_and_every_point_counted() -> None:
     points, _ = blobs(250)  # ten are left out of each epoch
-    seen, log, counted = [], Kept(), []
-
-    def observe(clusters: np.ndarray) -> dict[str, float]:
-        seen.append(clusters.copy())
-        return {"left_out": float((clusters < 0).sum())}
-
-    run(points, epochs=2, log=log, observe=observe, advance=lambda n=1, **_: counted.append(n))
-    assert [values["left_out"] for values in log.values] == [10, 10]
-    assert all(set(np.unique(clusters)) <= {-1, 0, 1, 2} for clusters in seen)
-    assert sum(counted) == 480
+    seen = Recorder()
+    run(points, epochs=2, **seen.watch)
+    assert [values["left_out"] for values in seen.values.values()] == [10, 10]
+    assert all(set(np.unique(clusters)) <= {-1, 0, 1, 2} for clusters in seen.found)
+    assert seen.steps == 480
     plain = run(points, epochs=2)
-    assert np.array_equal(plain.labels, run(points, epochs=2, observe=observe).labels), "looking changes nothing"
+    assert np.array_equal(plain.labels, run(points, epochs=2, observe=seen.observe).labels), "looking changes nothing"
 
 
 @pytest.mark.parametrize("relabel", ["batch", "epoch"])
@@ -100,7 +109,7 @@ def test_an_interrupted_training_goes_on_as_if_it_had_not_been(tmp_path: Path, r
     given = {"seed": 5, "relabel": relabel}
     whole = run(points, **given)
     with pytest.raises(KeyboardInterrupt):
-        run(points, **given, folder=tmp_path, log=Kept(stop_after=2))
+        run(points, **given, folder=tmp_path, log=Recorder(2))
     resumed = run(points, **given, folder=tmp_path)
     assert resumed.resumed_at == 1  # the second epoch was not saved yet
     for name, value in whole.model.state_dict().items():
@@ -168,32 +177,6 @@ def test_what_cannot_be(options: dict[str, Any], message: str) -> None:
 PHASES = (Phase("supervised", 30, 1e-3), Phase("assigned", 30, 2e-3))
 
 
-class Stopped(Exception):
-    """What a power cut would be."""
-
-
-class Recorder:
-    """Curves as they come; it breaks off at a step."""
-
-    def __init__(self, stop: int | None = None) -> None:
-        self.values: dict[int, Mapping[str, float]] = {}
-        self.found: list[NDArray[np.int64]] = []
-        self.steps = 0
-        self.stop = stop
-
-    def metrics(self, values: Mapping[str, float], step: int) -> None:
-        self.values[step] = values
-        if step == self.stop:
-            raise Stopped
-
-    def observe(self, labels: NDArray[np.int64]) -> Mapping[str, float]:
-        self.found.append(labels)
-        return {"watched": float(len(self.found))}
-
-    def advance(self, n: int = 1, **numbers: float) -> None:
-        self.steps += n
-
-
 def blobs_phases(labelled: int = 12, **kwargs: Any) -> tuple[Reversal, NDArray[np.int64]]:
     """90 points of three clusters, labels of the first, and a network that has begun."""
     generator = np.random.default_rng(0)
@@ -207,10 +190,7 @@ def blobs_phases(labelled: int = 12, **kwargs: Any) -> tuple[Reversal, NDArray[n
 
 
 def run_phases(training: Reversal, folder: Path | None = None, recorder: Recorder | None = None) -> TrainedPhases:
-    watch: dict[str, Any] = {}
-    if recorder is not None:
-        watch = {"log": recorder, "observe": recorder.observe, "advance": recorder.advance}
-    return train_phases(training, PHASES, folder=folder, **watch)
+    return train_phases(training, PHASES, folder=folder, **({} if recorder is None else recorder.watch))
 
 
 @pytest.mark.parametrize("stop", [40, 50])
@@ -221,7 +201,7 @@ def test_labels_of_deep_clustering_are_kept_with_the_state(tmp_path: Path, stop:
         return blobs_phases(assignment="deep_clustering", solver={"deep_clusters": clusters, "deep_steps": 7})[0]
 
     expected = run_phases(deep())
-    with pytest.raises(Stopped):
+    with pytest.raises(KeyboardInterrupt):
         run_phases(deep(), tmp_path, Recorder(stop))
     found = run_phases(deep(), tmp_path)
     assert found.resumed_at == {40: 30, 50: 40}[stop]

@@ -112,29 +112,6 @@ def pictures(seed: int, points: int = 60) -> tuple[NDArray[np.float32], NDArray[
     return found.reshape(points, 144), classes
 
 
-def test_it_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
-    X, classes = blobs(spread=2.0)
-    labels = partly(classes, 4)
-
-    class Stopped(Exception):
-        pass
-
-    def stop(n: int = 1, **numbers: float) -> None:
-        counts.append(n)
-        if sum(counts) == 50:
-            raise Stopped
-
-    counts: list[int] = []
-    with pytest.raises(Stopped):
-        small().fit(X, partial_labels=labels, folder=tmp_path, advance=stop)
-    again = small().fit(X, partial_labels=labels, folder=tmp_path)
-    whole = small().fit(X, partial_labels=labels)
-    assert np.array_equal(again.trace_, whole.trace_)
-    assert np.array_equal(again.predict_proba(X), whole.predict_proba(X))
-    with pytest.raises(InputError, match="another training"):
-        small(random_state=1).fit(X, partial_labels=labels, folder=tmp_path)
-
-
 def test_labels_of_every_cluster_take_the_place_of_sizes() -> None:
     """Clusters of 5 to 1: labels that are pseudo follow them, balanced ones do not; bounds are balanced with."""
     X, classes = blobs(points=540, spread=2.0)

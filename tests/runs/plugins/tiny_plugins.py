@@ -57,14 +57,6 @@ class Failing:
 
 
 @dataclass(frozen=True)
-class NoStrategy:
-    """A dataclass that is no strategy: it has no transform."""
-
-    def predict(self, episodes):
-        return None
-
-
-@dataclass(frozen=True)
 class Coloured:
     """As Tiny, of other classes, in colour and of another size. `known` of its novel classes are Tiny's base ones."""
 
