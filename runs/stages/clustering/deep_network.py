@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
 
 OF_ROWS = ("mlp", "waves")  # networks whose input is rows of numbers; the others take pictures
+LARGEST = 256  # largest side, in pixels, that is tried when searching for one that fits
 
 
 @dataclass(frozen=True)
@@ -145,19 +146,21 @@ def inputs_of(network: DeepNetwork, data: "Dataset") -> Inputs:
 
 
 def check_fits(network: DeepNetwork, inputs: Inputs) -> None:
-    """Raise InputError unless the network accepts the points."""
-    size = inputs.size
-    example = torch.zeros(2, inputs.channels, size, size) if size else torch.zeros(2, inputs.channels)
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        backbone = network.backbone(inputs.channels, size)().eval()
-        try:
-            empty = not backbone(example).numel()
-        except RuntimeError:  # the feature maps of some layer are empty
-            if not size:
+    """Raise InputError, with the smallest side that fits, unless the network accepts the points."""
+
+    def fits(size: int) -> bool:
+        example = torch.zeros(2, inputs.channels, size, size) if size else torch.zeros(2, inputs.channels)
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            backbone = network.backbone(inputs.channels, size)().eval()
+            try:
+                return bool(backbone(example).numel())
+            except RuntimeError:  # the feature maps of some layer are empty
+                if size:
+                    return False
                 raise
-            empty = True
-    if empty:
-        raise InputError(
-            f"network={network.architecture} does not take pictures of {size} x {size} pixels; set inner or size to "
-            "more, or choose another network"
-        )
+
+    if not fits(inputs.size):
+        needed = next(filter(fits, range(inputs.size + 1, LARGEST + 1)), None)
+        remedy = f"it needs {needed} x {needed} or more: set inner or size so" if needed else "choose another network"
+        taken = f"network={network.architecture} does not take pictures of {inputs.size} x {inputs.size} pixels"
+        raise InputError(f"{taken}; {remedy}")
