@@ -5,6 +5,7 @@ has both in `runs/reproduction`. `reproduction/export.py` writes them. A row fil
 settings and the revisions of the classes that compute it agree.
 """
 
+import csv
 import dataclasses
 import functools
 from collections.abc import Iterable
@@ -46,16 +47,18 @@ def _read(place: Path) -> "Shipped":
 def _frame(path: Path) -> pd.DataFrame:
     """The rows of a file as text; with the `result` of each, if it is a file of results."""
     try:
-        frame = pd.read_csv(path, dtype=object, keep_default_na=False)
-        if (*frame.columns,) != FIELDS[path.name] or frame.isna().any(axis=None):
+        with path.open(encoding="utf-8", newline="") as file:
+            header, *lines = csv.reader(file, strict=True)
+        if (*header,) != FIELDS[path.name] or any(len(line) != len(header) for line in lines):
             raise ValueError(f"its columns must be {','.join(FIELDS[path.name])}")
+        frame = pd.DataFrame(lines, columns=header)
         if path.name == CLAIMS and (unknown := {*frame["status"]} - {*CLAIM_STATUSES}):
             raise ValueError(f"{unknown.pop()!r} is no status of a claim")
         if path.name == RESULTS:
             results: Any = [_result(*numbers) for numbers in frame[[*NUMBERS]].itertuples(index=False)]
             frame["result"] = results
         return frame
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, csv.Error) as error:
         remedy = "restore this file of the checkout, as with `git restore`, or remove the folder"
         raise InputError(f"{path}: cannot be read ({error}); {remedy}") from error
 
