@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 Prepare = Callable[[Tensor], Tensor]
 """Conversion of stored inputs to inputs of the network, for example by scaling and cropping of pixels."""
+_AT_ONCE = 1000  # points whose outputs are computed at a time
 
 
 def vgg4(channels: int, *, widths: Sequence[int] = (64, 128, 256, 512), kernel: int = 5) -> nn.Sequential:
@@ -73,36 +74,25 @@ class Classifier(nn.Module):
         example: (n, …) input from which D is determined.
         n_clusters: K.
         generator: random generator of the head's weights, which are small so that initial predictions are uncertain.
-        deviation: standard deviation of the head's weights.
     """
 
-    def __init__(
-        self, backbone: nn.Module, example: Tensor, n_clusters: int, generator: torch.Generator, deviation: float = 0.01
-    ) -> None:
+    def __init__(self, backbone: nn.Module, example: Tensor, n_clusters: int, generator: torch.Generator) -> None:
         super().__init__()
         training = backbone.training
         with torch.no_grad():
             features = backbone.eval()(example).shape[1]
         self.backbone, self.head = backbone.train(training), nn.Linear(features, n_clusters)
         with torch.no_grad():
-            self.head.weight.normal_(0, deviation, generator=generator)
+            self.head.weight.normal_(0, 0.01, generator=generator)
             self.head.bias.zero_()
 
     def forward(self, inputs: Tensor) -> Tensor:
         return torch.log_softmax(self.head(self.backbone(inputs)).float(), dim=-1)
 
 
-def features(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:
-    """(N, D) features of unmodified points, on the CPU."""
-    model.to(device).eval()
-    return _of_parts(model.backbone, points, prepare, device, chunk)
-
-
-def predictions(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:
-    """(N, K) log-probabilities of unmodified points, on the CPU."""
-    return _of_parts(model.to(device).eval(), points, prepare, device, chunk)
-
-
-def _of_parts(network: nn.Module, points: Tensor, prepare: Prepare, device: torch.device, chunk: int) -> Tensor:
+def outputs(network: nn.Module, points: Tensor, prepare: Prepare, device: torch.device) -> Tensor:
+    """(N, *) outputs of a network for unmodified points, on the CPU: log-probabilities of a classifier, features of a
+    backbone. The network is left on the device, in evaluation mode."""
+    network.to(device).eval()
     with torch.no_grad():
-        return torch.cat([network(prepare(part.to(device))).float().cpu() for part in torch.split(points, chunk)])
+        return torch.cat([network(prepare(part.to(device))).float().cpu() for part in torch.split(points, _AT_ONCE)])

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader
 
 from clustering.deep import losses
-from clustering.deep.networks import Classifier, Prepare, predictions
+from clustering.deep.networks import Classifier, Prepare, outputs
 from clustering.deep.objectives import Objective, Relabel
 from clustering.deep.settings import Augment, DeepTraining, checked_prior
 from clustering.deep.trainer import accelerator_of, train_quietly
@@ -119,7 +119,7 @@ class SelfLabelling(lightning.LightningModule):
         self._seen = torch.full((len(self.points),), -1)
         self._of_epoch = None
         if self.relabel == "epoch":
-            log_p = predictions(self.model, self.points, self.prepare, self.device).to(self.device)
+            log_p = outputs(self.model, self.points, self.prepare, self.device).to(self.device)
             self.model.train()
             self._of_epoch = self.objective.targets(log_p, self.prior, self._known(torch.arange(len(self.points))))
 
@@ -146,7 +146,7 @@ class SelfLabelling(lightning.LightningModule):
         return loss
 
     def on_train_epoch_end(self) -> None:
-        if not bool(predictions(self.model, self.points[self._last], self.prepare, self.device).isfinite().all()):
+        if not bool(outputs(self.model, self.points[self._last], self.prepare, self.device).isfinite().all()):
             raise self._diverged(f"predictions are no longer finite after epoch {self.epochs_done}")
         self.model.train()
         if self.log_of_epochs is None:
@@ -253,7 +253,7 @@ def train(
     callbacks = [] if folder is None else [ModelCheckpoint(folder, "last", **saved)]
     options = {"max_epochs": training.epochs, "reload_dataloaders_every_n_epochs": 1, **accelerator_of(place)}
     train_quietly(module, folder, resume=None if state is None else "last", callbacks=callbacks, **options)
-    log_p = predictions(model, points, prepare, place)
+    log_p = outputs(model, points, prepare, place)
     unsound = int((~log_p.isfinite().all(dim=1)).sum())
     if unsound:
         raise InputError(

@@ -79,10 +79,6 @@ class Guard:
             self._stop(rejected & (-predicted <= rounding), Status.ROUNDING)
         return rejected
 
-    def hoped(self) -> Tensor | None:
-        """kappa after a step in which R falls by as much as predicted: half, but at least 2^-6."""
-        return None if self.kappa is None else _halved(self.kappa)
-
     def spare(self, gap: Tensor, objective: Tensor, rounding: Tensor) -> None:
         """Keep problems running whose R changed little but whose gap is large."""
         if self.guarded and self.ended:
@@ -101,7 +97,8 @@ class Guard:
         if self.kappa is None and any_rejected:
             self.kappa = rejected.double()
         elif self.kappa is not None:
-            kappa = torch.where(after <= before + predicted, _halved(self.kappa), self.kappa)
+            halved = torch.where(self.kappa > 0, (self.kappa / 2).clamp_min(_KAPPA_MIN), self.kappa)
+            kappa = torch.where(after <= before + predicted, halved, self.kappa)
             higher = torch.where(self.kappa > 0, 2 * self.kappa, 1.0)
             self.kappa = torch.where(rejected, higher, kappa) * self.active
         return rejected if any_rejected else None
@@ -110,7 +107,3 @@ class Guard:
         chosen = chosen & self.active
         if chosen.any():
             self.status, self.ended = self.status.masked_fill(chosen, int(status)), True
-
-
-def _halved(kappa: Tensor) -> Tensor:
-    return torch.where(kappa > 0, (kappa / 2).clamp_min(_KAPPA_MIN), kappa)

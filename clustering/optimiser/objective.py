@@ -112,13 +112,14 @@ class Objective:
 
     def gap(self, state: State) -> Tensor:
         """(B,) <G, S> + T <S, L> + T sum_p logsumexp(-G_p / T)."""
-        excess = torch.cat([self._excess(*parts) for parts in zip(*map(_by_points, state[:3]), strict=True)], dim=2)
-        return _total(excess if self.free is None else excess * self.free).clamp_min(0)
-
-    def _excess(self, L: Tensor, S: Tensor, G: Tensor) -> Tensor:
-        """(B, 1, n) contributions of a block of points to the gap."""
-        T = self.temperature
-        return (S * (G + T * L)).sum(1, keepdim=True) + T * torch.logsumexp(-G / T, dim=1, keepdim=True)
+        T, at_once = self.temperature, max(1, _AT_ONCE // state.S.shape[1])  # little memory for large problems
+        parts = [
+            (S * (G + T * L)).sum(1) + T * torch.logsumexp(-G / T, dim=1)
+            for L, S, G in zip(*(torch.split(values, at_once, dim=2) for values in state[:3]), strict=True)
+        ]
+        excess = torch.cat(parts, dim=1)
+        excess = excess if self.free is None else excess * self.free[:, 0]
+        return excess.sum(1, dtype=torch.float64).clamp_min(0)
 
     def rounding(self, state: State) -> Tensor:
         """(B,) bound on the rounding error of R."""
@@ -129,11 +130,6 @@ def allowance(size: Tensor, dtype: torch.dtype) -> Tensor:
     """Bound on the rounding error of a sum with this sum of absolute summands: 64 units in float64, 8 in float32."""
     units = 64 if dtype == torch.float64 else 8
     return (size + 1) * (units * torch.finfo(dtype).eps)
-
-
-def _total(products: Tensor) -> Tensor:
-    """(B,) sum over classes and points, in float64."""
-    return products.flatten(1).sum(1, dtype=torch.float64)
 
 
 def inner(a: Tensor, b: Tensor) -> Tensor:
@@ -151,8 +147,3 @@ def inner(a: Tensor, b: Tensor) -> Tensor:
     parts = torch.linalg.vecdot(a[:, :split].view(len(a), -1, _SMALL), b[:, :split].view(len(b), -1, _SMALL))
     total: Tensor = parts.sum(1, dtype=torch.float64) + torch.linalg.vecdot(a[:, split:], b[:, split:])
     return total
-
-
-def _by_points(values: Tensor) -> tuple[Tensor, ...]:
-    """(B, K, n) blocks of points, so that intermediate results of large problems need little memory."""
-    return torch.split(values, max(1, _AT_ONCE // values.shape[1]), dim=2)

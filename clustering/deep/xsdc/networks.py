@@ -25,6 +25,9 @@ _IMAGES = 256
 """Number of images from which the initial filters are drawn, layer by layer."""
 
 
+_BANDWIDTH = 0.6
+"""Bandwidth of the kernels between directions."""
+
 _POINTS = 1000
 """Number of points whose distances determine the bandwidth."""
 
@@ -58,23 +61,18 @@ class Network(Protocol):
     def __getattr__(self, name: str) -> Any: ...
 
 
-def inverse_square_root(gram: Tensor, ridge: float = 1e-3, iterations: int = 20) -> Tensor:
-    """(…, p, p) (gram + ridge I)^(-1/2) by coupled Newton iterations. Unlike the gradients of an eigendecomposition,
-    their gradients stay finite if eigenvalues are equal.
+def inverse_square_root(gram: Tensor) -> Tensor:
+    """(…, p, p) (gram + 0.001 I)^(-1/2) of symmetric, positive semi-definite matrices (…, p, p), by coupled Newton
+    iterations. Unlike the gradients of an eigendecomposition, their gradients stay finite if eigenvalues are equal.
 
     Eigenvalues down to about 1e-6 of the largest converge in 20 iterations: each iteration multiplies a small
     eigenvalue by 9/4.
-
-    Args:
-        gram: (…, p, p) symmetric, positive semi-definite.
-        ridge: > 0.
-        iterations: number of Newton iterations.
     """
     identity = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
-    system = gram + ridge * identity
+    system = gram + 1e-3 * identity
     size = torch.linalg.matrix_norm(system)[..., None, None]
     root, inverse = system / size, identity
-    for _ in range(iterations):
+    for _ in range(20):
         correction = (3 * identity - inverse @ root) / 2
         root, inverse = root @ correction, correction @ inverse
     result: Tensor = inverse / size.sqrt()
@@ -84,7 +82,7 @@ def inverse_square_root(gram: Tensor, ridge: float = 1e-3, iterations: int = 20)
 class KernelLayer(nn.Module):
     """Features (B, p, H', W') of the patches of images (B, C, H, W).
 
-    "sphere": kappa(x, z) = exp((<x / |x|, z> - 1) / bandwidth^2), the Gaussian kernel between directions; features are
+    "sphere": kappa(x, z) = exp((<x / |x|, z> - 1) / 0.6^2), the Gaussian kernel between directions; features are
     multiplied by the norm of the patch. "linear": kappa(x, z) = <x, z>, and features are averaged over squares of
     `pool` x `pool` pixels; for a linear layer this is one convolution with larger filters.
 
@@ -100,7 +98,6 @@ class KernelLayer(nn.Module):
         *,
         kernel: Literal["sphere", "linear"] = "sphere",
         padding: int = 0,
-        bandwidth: float = 0.6,
         pool: int = 1,
         fixed: bool = False,
     ) -> None:
@@ -108,7 +105,7 @@ class KernelLayer(nn.Module):
         super().__init__()
         self.pool = pool
         self.channels, self.patch, self.kernel, self.padding = channels, patch, kernel, padding
-        self.bandwidth, self.fixed = bandwidth, fixed
+        self.fixed = fixed
         size = channels * patch**2
         begin = torch.eye(size) if fixed else torch.eye(filters, size)
         self.filters = nn.Parameter(begin, requires_grad=not fixed)
@@ -116,7 +113,7 @@ class KernelLayer(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         gram = self.filters @ self.filters.T
         if self.kernel == "sphere":
-            gram = ((gram - 1) / self.bandwidth**2).exp()
+            gram = ((gram - 1) / _BANDWIDTH**2).exp()
         mixing = inverse_square_root(gram)
         if self.kernel == "linear":
             filters = (mixing @ self.filters).view(-1, self.channels, self.patch, self.patch)
@@ -128,7 +125,7 @@ class KernelLayer(nn.Module):
         if not self.fixed:
             filters = self.filters.view(-1, self.channels, self.patch, self.patch)
             products = functional.conv2d(images, filters, padding=self.padding)
-        sharpness = self.bandwidth**-2
+        sharpness = _BANDWIDTH**-2
         cosines = torch.addcmul(images.new_tensor(-sharpness), products, sharpness / lengths)
         similar = cosines.exp() * lengths
         return functional.conv2d(similar, mixing[:, :, None, None])
@@ -218,12 +215,11 @@ class KernelNetwork(nn.Sequential):
         return SphereDescent([parameter for parameter in self.parameters() if parameter.requires_grad], step)
 
 
-def lenet5_kernel_network(filters: int = 32, bandwidth: float = 0.6, side: int = 28) -> KernelNetwork:
+def lenet5_kernel_network(filters: int = 32, side: int = 28) -> KernelNetwork:
     """The network of the paper for MNIST: grey images, scaled as (x / 255 - 0.1307) / 0.3081; features (B, filters).
 
     Args:
         filters: number of filters of each layer.
-        bandwidth: bandwidth of the kernels between directions.
         side: height and width of the images, at least 12; the patch of the fifth layer covers its whole input.
     """
     width, left = filters, (side // 2 - 4) // 2
@@ -231,24 +227,23 @@ def lenet5_kernel_network(filters: int = 32, bandwidth: float = 0.6, side: int =
         raise InputError(f"lenet5 needs pictures of 12 x 12 or more, not {side} x {side}; choose another network")
     return KernelNetwork(
         KernelLayer(1, width, 5, kernel="linear", padding=2, pool=2),
-        KernelLayer(width, bandwidth=bandwidth, fixed=True),
+        KernelLayer(width, fixed=True),
         KernelLayer(width, width, 5, kernel="linear", pool=2),
-        KernelLayer(width, bandwidth=bandwidth, fixed=True),
-        KernelLayer(width, width, left, bandwidth=bandwidth),
-        KernelLayer(width, width, 1, bandwidth=bandwidth),
+        KernelLayer(width, fixed=True),
+        KernelLayer(width, width, left),
+        KernelLayer(width, width),
         channels=1,
         side=side,
         usual_step=2.0**-6,
     )
 
 
-def gradient_kernel_network(features: int = 512, bandwidth: float = 0.6, side: int = 32) -> KernelNetwork:
+def gradient_kernel_network(features: int = 512, side: int = 32) -> KernelNetwork:
     """CKN-GM, the network of the paper for CIFAR-10: colour images; features (B, features), a multiple of 16 for images
     of 32 x 32.
 
     Args:
         features: number of features, that of the filters of each layer times the number of pooled pixels.
-        bandwidth: bandwidth of the kernels between directions.
         side: height and width of the images, at least 6.
     """
     pixels = len(range(1, (side + 1) // 2 - 1, 4)) ** 2
@@ -260,9 +255,9 @@ def gradient_kernel_network(features: int = 512, bandwidth: float = 0.6, side: i
         )
     return KernelNetwork(
         GreenGradients(),
-        KernelLayer(2, filters, bandwidth=bandwidth),
+        KernelLayer(2, filters),
         GaussianPooling(2),
-        KernelLayer(filters, filters, 2, bandwidth=bandwidth),
+        KernelLayer(filters, filters, 2),
         GaussianPooling(4),
         channels=3,
         side=side,

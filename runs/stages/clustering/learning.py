@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clustering.deep import losses
-from clustering.deep.networks import features, predictions
+from clustering.deep.networks import outputs
 from clustering.deep.settings import DeepTraining, checked_prior
 from clustering.evaluation.protocol import schedule, scores
 from clustering.files.tensors import write_tensors
@@ -176,7 +176,7 @@ class NetworkStage(LearningStage):
             progress.note(f"{self.name}: {text}")
         if found.resumed_at:
             progress.note(f"{self.name}: went on after epoch {found.resumed_at}")
-        log_p = predictions(found.model, inputs.points, inputs.prepare, device)
+        log_p = outputs(found.model, inputs.points, inputs.prepare, device)
         labels = log_p.argmax(1).numpy()
         if known.labels is not None:
             labels = np.where(known.labels.known, known.labels.labels, labels)
@@ -194,7 +194,7 @@ class NetworkStage(LearningStage):
                 epochs = -(-ENOUGH * batch * training.epochs // total)
                 remedy = f"it took {total // batch} steps, and most need some hundred: give more, as epochs={epochs}"
             progress.note(f"{self.name}: do not rely on this result: {' and '.join(doubts)}; {remedy}")
-        return trials, features(found.model, inputs.points, inputs.prepare, device)
+        return trials, outputs(found.model.backbone, inputs.points, inputs.prepare, device)
 
 
 def doubts_of(log_p: Tensor, known: Known, prior: Tensor | None) -> list[str]:
