@@ -1,10 +1,12 @@
 """Class names of a user's own classifier, with their features."""
 
+import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import check_classification_targets
 
 from clustering.feature_files import as_rows
 from clustering.foundation.errors import InputError
@@ -59,12 +61,14 @@ class ClassNames(NamedTuple):
     text: NDArray[np.floating]
 
     @classmethod
-    def of(cls, names: Sequence[str] | None, text: ArrayLike | None) -> "ClassNames":
-        """Check and sort class names.
+    def given(cls, names: Sequence[str] | None, text: ArrayLike | None) -> "ClassNames | None":
+        """Check and sort class names; None if there are neither names nor features.
 
         Raises:
             InputError: names or features are missing, not of the same number, repeated, or not usable.
         """
+        if names is None and text is None:
+            return None
         if names is None:
             raise InputError("text has no class names: give class_names, one per row of text")
         if text is None:
@@ -105,3 +109,23 @@ class ClassNames(NamedTuple):
                 f"the class {unknown[0]!r} of a labelled picture is not among the class names; add it to them"
             )
         return np.searchsorted(self.names, given).astype(np.int64)
+
+
+def classes_of(labels: Any, names: ClassNames | None, columns: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """(K,) sorted classes of labels (S,), which are the class names if there are any, and (S,) indices into them.
+
+    Raises:
+        InputError: a label is not among the names, or their features have another number of columns.
+    """
+    if names is None:
+        return np.unique(labels, return_inverse=True)
+    if names.text.shape[1] != columns:
+        raise InputError(f"text has {names.text.shape[1]} features, X has {columns}; use those of one network")
+    return names.names, names.indices(labels)
+
+
+def check_targets(labels: NDArray[Any]) -> None:
+    """Check that labels are classes, of which one or two examples each are no cause for a warning."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes")
+        check_classification_targets(labels)

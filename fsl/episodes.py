@@ -218,9 +218,7 @@ class Episodes:
         """The points with every query shifted by mean(support) - mean(query): the cross-class shift of LaplacianShot
         (thesis section 4.3.4). It assumes equal class proportions in support and query. Tasks without support are not
         shifted."""
-        moved = self.valid.to(self.dtype)
-        moved[:, : self.support_size] = 0
-        return self.points.moved(moved, self.shift_step[:, 0])
+        return self.points.moved(self.query_counts, self.shift_step[:, 0])
 
     @cached_property
     def shift_step(self) -> Tensor:
@@ -257,6 +255,18 @@ class Episodes:
         support = real.expand_as(self.support_labels) if self.support_mask is None else self.support_mask
         query = real.expand(self.query.shape[:2]) if self.query_mask is None else self.query_mask
         return torch.cat([support, query], dim=1)
+
+    @cached_property
+    def mask(self) -> Tensor | None:
+        """`valid`, or None if no row is padded."""
+        return None if bool(self.valid.all()) else self.valid
+
+    @property
+    def query_counts(self) -> Tensor:
+        """(B, S + Q) 1 for queries, 0 for the support and for padding, of the features' dtype."""
+        counts = self.valid.to(self.dtype)
+        counts[:, : self.support_size] = 0
+        return counts
 
     @property
     def padding(self) -> tuple[Tensor, Tensor] | None:

@@ -1,7 +1,6 @@
 """A few-shot classifier for a user's own pictures or features, with scikit-learn's interface."""
 
 import dataclasses
-import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -15,7 +14,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
@@ -30,25 +28,20 @@ from clustering.estimator_input import (
     valid_rows,
 )
 from clustering.feature_files import as_rows, read_labels
-from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.cores import one_core
 from clustering.foundation.devices import resolve_device
 from clustering.foundation.errors import InputError
 from fsl.backbones.names import PACKAGED, has_packaged
-from fsl.class_names import ClassNames
-from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, described
+from fsl.class_names import ClassNames, check_targets, classes_of
+from fsl.classifier_files import OPTIONAL, TENSORS, read, write
 from fsl.episodes import LARGEST_GRAM, LOGIT_SCALE, Episodes, Strategy, check_base_mean, check_evidence
 from fsl.features.prompts import PROMPTS, distinct
 from fsl.named_strategies import cautions, name_of, named, stored
-from fsl.picture_folders import labelled_pictures, unlabelled_pictures
+from fsl.picture_folders import are_pictures, labelled_pictures, unlabelled_pictures
 from fsl.transforms import transform_features
 
 if TYPE_CHECKING:
     from fsl.features.image_encoder import ImageEncoder
-
-TENSORS = ("support", "support_labels")
-OPTIONAL = ("base_mean", "prototypes", "text")
-"""Arrays of a saved classifier; those that depend on whether there are class names may be absent."""
 
 _ROWS = 8192  # queries per block if they are classified independently
 
@@ -161,7 +154,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if class_names is not None and text is None and self.backbone is not None:
             text = self.encoder().encode_names(distinct(class_names), self.prompts or PROMPTS)
             logit_scale = self.encoder().logit_scale if logit_scale is None else logit_scale
-        names = None if class_names is None and text is None else ClassNames.of(class_names, text)
+        names = ClassNames.given(class_names, text)
         if isinstance(X, (str, os.PathLike)):
             if y is not None:
                 raise InputError("the subfolders of a support folder are the classes; omit y")
@@ -176,17 +169,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if is_arrow(y) or of_objects(y):
                 y = read_labels(y, name="y")  # numpy and scikit-learn would take NaN beside names for a name
             X, y = validate_data(self, features, as_array(y), dtype=float_kinds(features))
-            with warnings.catch_warnings():  # one or two examples per class are expected here
-                warnings.filterwarnings("ignore", "The number of unique classes")
-                check_classification_targets(y)
+            check_targets(y)
             check_no_gap(y, "y")
             check_squares(X)
-        if names is None:
-            self.classes_, self.support_labels_ = np.unique(y, return_inverse=True)
-        else:
-            self.classes_, self.support_labels_ = names.names, names.indices(y)
-            if names.text.shape[1] != X.shape[1]:
-                raise InputError(f"text has {names.text.shape[1]} features, the pictures have {X.shape[1]}")
+        self.classes_, self.support_labels_ = classes_of(y, names, X.shape[1])
         if len(self.classes_) < 2:
             raise InputError(f"only one class, '{self.classes_[0]}'; at least two classes are required")
         self.strategy_, self.support_, self.refined_by_ = strategy, np.require(X, requirements="W"), 0
@@ -266,16 +252,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 at `path`.
         """
         check_is_fitted(self)
-        path = Path(path)
-        if path.is_dir() or not path.absolute().parent.is_dir():
-            problem = "is a folder" if path.is_dir() else "its folder does not exist"
-            raise InputError(f"{path}: {problem}; give a file in an existing folder")
-        check_replaceable(path)
-        classes = self.classes_.tolist()
-        if not all(isinstance(name, (str, int, float)) for name in classes):
-            raise InputError("class names must be strings or numbers to be saved")
         description = {
-            "classes": classes,
+            "classes": self.classes_.tolist(),
             "strategy": name_of(self.strategy_),
             "fields": dataclasses.asdict(self.strategy_),  # type: ignore[call-overload]
             "backbone": self.backbone,
@@ -287,8 +265,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         arrays = {name: getattr(self, f"{name}_") for name in TENSORS + OPTIONAL}
         arrays["support_labels"] = arrays["support_labels"].astype(np.int64)
-        tensors = {name: torch.from_numpy(array) for name, array in arrays.items() if array is not None}
-        write_tensors(path, tensors, {"format": FORMAT, "classifier": json.dumps(description)})
+        write(Path(path), description, {name: array for name, array in arrays.items() if array is not None})
 
     @classmethod
     def load(
@@ -313,8 +290,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 message names the file.
         """
         path = Path(path)
-        tensors, header = read_tensors(path, FORMAT, REMEDY)
-        about = described(path, header)
+        about, arrays = read(path)
         chosen = strategy or stored(path, about.strategy, about.fields)
         network = {"backbone": backbone or about.backbone, "weights": weights or about.weights}
         classifier = cls(chosen, **network, device=device, prompts=about.prompts)
@@ -322,22 +298,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classifier.encoder_fingerprint_, classifier._read_from = about.encoder, path
         classifier.logit_scale_ = about.logit_scale
         for name in TENSORS + OPTIONAL:
-            setattr(classifier, f"{name}_", tensors[name].numpy() if name in tensors else None)
-        classifier.strategy_ = named(chosen)
-        try:
-            support, shape = classifier.support_, (len(about.classes), classifier.support_.shape[1])
-            classifier._episodes(np.zeros((1, shape[1]), support.dtype))  # checks support, labels and text
-            parts = {name: getattr(classifier, f"{name}_") for name in OPTIONAL}
-            others = [array for array in parts.values() if array is not None]
-            if parts["text"] is None and len(others) < 2:
-                raise InputError("prototypes or base_mean are missing")
-            if parts["prototypes"] is not None and parts["prototypes"].shape != shape:
-                raise InputError(f"prototypes must be of shape {shape}")
-            if not all(array.dtype == support.dtype and np.isfinite(array).all() for array in others):
-                raise InputError("its tensors are of several types, or not finite")
-        except (InputError, AttributeError, TypeError, ValueError, IndexError) as error:
-            raise InputError(f"{path}: not a complete classifier ({error}); {REMEDY}") from error
-        classifier.n_features_in_ = shape[1]
+            setattr(classifier, f"{name}_", arrays.get(name))
+        classifier.strategy_, classifier.n_features_in_ = named(chosen), classifier.support_.shape[1]
         return classifier
 
     def encoder(self) -> "ImageEncoder":
@@ -356,7 +318,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         network = self._loaded()
         if network is None:
             network = ImageEncoder.of(self.backbone or PACKAGED, weights=self.weights, device=self.device)
-            self._encoder = self._network, network
+            self._encoder = (self.backbone, self.weights, self.device), network
         known = getattr(self, "encoder_fingerprint_", None)
         if known is None and self._read_from is not None:
             raise InputError(
@@ -370,14 +332,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         return network
 
-    @property
-    def _network(self) -> tuple[str | None, str | None, str]:
-        return self.backbone, self.weights, self.device
-
     def _loaded(self) -> "ImageEncoder | None":
         """The network if it is already loaded, else None."""
         network, encoder = getattr(self, "_encoder", (None, None))
-        return encoder if network == self._network else None
+        return encoder if network == (self.backbone, self.weights, self.device) else None
 
     def _features(self, X: Any) -> Any:
         """The features of pictures or folders; arrays of features are returned unchanged."""
@@ -389,7 +347,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = list(X)
         X = as_rows(X, "X")
         check_no_dates(X)
-        if _are_pictures(X):
+        if are_pictures(X):
             return self.encoder().encode(X).features.numpy()
         return X
 
@@ -400,11 +358,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return valid_rows(self, features, reset=False, dtype=self.support_.dtype)
 
     def _base_mean(self) -> NDArray[np.floating] | None:
-        if self.base_mean is None and len(np.unique(self.support_labels_)) < len(self.classes_):
-            return None
         if self.base_mean is None:
-            means = self._class_means(torch.from_numpy(self.support_), self.support_labels_)
-            return np.asarray(means.mean(axis=0))
+            mean = self._class_means(torch.from_numpy(self.support_), self.support_labels_).mean(axis=0)
+            return None if np.isnan(mean).any() else np.asarray(mean)
         given, names = self.base_mean, getattr(self, "feature_names_in_", None)
         if names is not None and isinstance(given, pd.Series) and sorted(map(str, given.index)) == sorted(names):
             given = given.reindex(names)  # of columns in another order
@@ -419,15 +375,14 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return base_mean
 
     def _class_means(self, points: Tensor, labels: NDArray[np.integer]) -> NDArray[np.floating]:
-        """(K, D) means of the points in each class."""
+        """(K, D) means of the points in each class; NaN for a class without points."""
         sums = points.new_zeros(len(self.classes_), points.shape[1]).index_add_(0, torch.from_numpy(labels), points)
-        return (sums / torch.bincount(torch.from_numpy(labels))[:, None]).numpy()
+        return (sums / torch.bincount(torch.from_numpy(labels), minlength=len(sums))[:, None]).numpy()
 
     def _prototypes(self, features: NDArray[np.floating], labels: NDArray[np.integer]) -> NDArray[np.floating] | None:
         """(K, D) class means of the transformed features; None if a class has no point."""
-        if len(np.unique(labels)) < len(self.classes_):
-            return None
-        return self._class_means(self._transformed(features), labels)
+        means = self._class_means(self._transformed(features), labels)
+        return None if np.isnan(means).any() else means
 
     def _transformed(self, features: NDArray[np.floating]) -> Tensor:
         mean = None if self.base_mean_ is None else torch.from_numpy(self.base_mean_)
@@ -465,13 +420,3 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _in_blocks(self, X: NDArray[np.floating], label: Any) -> NDArray[np.floating]:
         return np.concatenate([label(X[start : start + _ROWS]) for start in range(0, len(X), _ROWS)])
-
-
-def _are_pictures(X: Any) -> bool:
-    """Whether the first item is a picture: a path, a PIL image, or an array of pixels."""
-    if isinstance(X, np.ndarray):
-        if X.ndim != 1 or X.dtype.kind != "O":
-            return X.ndim > 2 or X.dtype.kind == "U"
-        X = X.tolist()
-    first: Any = X[0] if isinstance(X, Sequence) and len(X) else 0.0
-    return isinstance(first, (str, os.PathLike)) or hasattr(first, "convert") or np.ndim(first) > 1

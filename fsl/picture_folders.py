@@ -5,8 +5,9 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from clustering.files.pictures import HIDDEN, PICTURES, pictures_under
@@ -102,6 +103,16 @@ def copies(digests: Mapping[str, str]) -> list[tuple[str, str]]:
     """Pairs of files (duplicate, first occurrence) with identical content, given the hash of each file."""
     first: dict[str, str] = {}
     return [(file, first[digest]) for file, digest in digests.items() if first.setdefault(digest, file) != file]
+
+
+def are_pictures(X: Any) -> bool:
+    """Whether the first item is a picture: a path, a PIL image, or an array of pixels."""
+    if isinstance(X, np.ndarray):
+        if X.ndim != 1 or X.dtype.kind != "O":
+            return X.ndim > 2 or X.dtype.kind == "U"
+        X = X.tolist()
+    first: Any = X[0] if isinstance(X, Sequence) and len(X) else 0.0
+    return isinstance(first, (str, os.PathLike)) or hasattr(first, "convert") or np.ndim(first) > 1
 
 
 def _digest(file: str) -> str:

@@ -1,6 +1,5 @@
 """A semi-supervised classifier with scikit-learn's interface: labels for all points of a pile, from a few of them."""
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -9,7 +8,6 @@ import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, column_or_1d
 from torch import Tensor
 
@@ -19,7 +17,7 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
 from clustering.graphs.knn import nearest_among
 from clustering.lengths import unit_rows
-from fsl.class_names import ClassNames
+from fsl.class_names import ClassNames, check_targets, classes_of
 from fsl.episodes import LOGIT_SCALE, Episodes, Strategy
 from fsl.extra.ridge import Labels, Ridge
 from fsl.extra.smoothed_ridge import FEW, SmoothedPoints, SmoothedRidge, lifted
@@ -99,7 +97,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 cannot use what is given, or X is not usable.
         """
         strategy = named(self.strategy)
-        names = None if class_names is None and text is None else ClassNames.of(class_names, text)
+        names = ClassNames.given(class_names, text)
         known, labels = given_labels(y)
         X = self._checked(X, reset=True)
         if len(known) != len(X):
@@ -109,12 +107,7 @@ class TransductiveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 "no point has a label: label at least one point of each class (y other than -1), or give class_names "
                 "and text"
             )
-        if names is None:
-            self.classes_, places = np.unique(labels, return_inverse=True)
-        else:
-            self.classes_, places = names.names, names.indices(labels)
-            if names.text.shape[1] != X.shape[1]:
-                raise InputError(f"text has {names.text.shape[1]} features, X has {X.shape[1]}")
+        self.classes_, places = classes_of(labels, names, X.shape[1])
         self.strategy_, self.labelled_, self._points = strategy, np.flatnonzero(known), X
         self._left_out: NDArray[np.floating] | None = None
         self._inductive: FewShotClassifier | None = None
@@ -282,7 +275,5 @@ def given_labels(y: Any) -> tuple[NDArray[np.bool_], NDArray[Any]]:
         return ~missing, of_one_type(known, "y")
     if len(known):
         assert_all_finite(known, input_name="y")
-        with warnings.catch_warnings():  # one or two labels per class are expected here
-            warnings.filterwarnings("ignore", "The number of unique classes")
-            check_classification_targets(known)
+        check_targets(known)
     return ~missing, known

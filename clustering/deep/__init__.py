@@ -15,7 +15,7 @@ OBJECTIVES = Plugins(
         "labelled": "clustering.deep.objectives:Labelled",  # none          cross-entropy of known labels alone
         "labelled_reverse": "clustering.deep.objectives:LabelledReverse",  # none   reverse cross-entropy of these
         "labelled_absolute": "clustering.deep.objectives:LabelledAbsolute",  # none absolute error of these
-        # XSDC has no classifier in training, and so no row here: matrix balancing, ridge loss (xsdc/training.py)
+        # XSDC has no classifier in training, and so no row here: matrix balancing, ridge loss (xsdc/reversal.py)
     },
     group="transduce.objectives",
 )

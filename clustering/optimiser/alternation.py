@@ -103,6 +103,7 @@ def alternate(
     start: Tensor,
     terms: Sequence[Term] = (),
     *,
+    extra: Tensor | None = None,
     clamp: Clamp | None = None,
     hint: Clamp | None = None,
     valid: Tensor | None = None,
@@ -126,6 +127,7 @@ def alternate(
         prototypes: rule that computes prototypes from assignments.
         start: (B, K, N) coefficients of the initial prototypes, or (B, K, *) as `prototypes` represents them.
         terms: terms of the objective besides the cost and the entropy. Without terms, S = softmax(-cost / T).
+        extra: (B, K, N) part of the cost that does not depend on the prototypes.
         clamp: (mask (B, N), labels (B, N)) of rows that stay one-hot, see `descend`.
         hint: like `clamp`, for rows that are one-hot only at the start of each cold assignment step.
         valid: (B, N) bool, False for padding, which must be clamped and has weight 0.
@@ -140,9 +142,8 @@ def alternate(
     places = torch.arange(len(start), device=start.device)
     count, none = torch.zeros_like(places), torch.zeros_like(places, dtype=torch.bool)
     objective = torch.full_like(places, torch.inf, dtype=torch.float64)
-    work = _Work(
-        prototypes, terms, clamp, hint, valid, places, ~none, start, start, objective, count, count, count, count, none
-    )
+    state = places, ~none, start, start, objective, count, count, count, count, none
+    work = _Work(prototypes, terms, clamp, hint, valid, extra, *state)
     whole: _Work | None = None
     trace, moved = [], []
     for iteration in range(max_iterations):
@@ -229,6 +230,7 @@ class _Work:
     clamp: Clamp | None
     hint: Clamp | None
     valid: Tensor | None
+    extra: Tensor | None
     places: Tensor  # (b,) indices in the whole batch
     active: Tensor
     coefficients: Tensor  # (b, K, N)
@@ -242,6 +244,7 @@ class _Work:
 
     def cost(self) -> Tensor:
         cost = self.prototypes.cost(self.coefficients)
+        cost = cost if self.extra is None else cost.add_(self.extra)
         return cost if self.valid is None else cost.mul_(self.valid[:, None])
 
     def begun(self, cost: Tensor, temperature: float) -> Tensor:

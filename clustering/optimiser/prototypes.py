@@ -51,31 +51,6 @@ S = TypeVar("S", Rows, Points)
 
 
 @dataclass(frozen=True)
-class WithCost:
-    """Prototypes with an additional cost of the points that does not depend on them.
-
-    Attributes:
-        prototypes: the rule that computes prototypes.
-        extra: (B, K, N) additional cost.
-    """
-
-    prototypes: Prototypes
-    extra: Tensor
-
-    def cost(self, coefficients: Tensor) -> Tensor:
-        return self.prototypes.cost(coefficients).add_(self.extra)
-
-    def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
-        return self.prototypes.update(coefficients, weights, logits)
-
-    def at(self, points: Tensor) -> Tensor:
-        return self.prototypes.at(points)
-
-    def select(self, problems: Tensor) -> "WithCost":
-        return WithCost(self.prototypes.select(problems), self.extra[problems])
-
-
-@dataclass(frozen=True)
 class _Rule(Generic[S]):
     rows: S
 

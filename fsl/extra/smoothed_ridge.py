@@ -107,8 +107,7 @@ class SmoothedRidge(Method):
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
         features = episodes.transformed(self.transform).features
-        valid = None if bool(episodes.valid.all()) else episodes.valid
-        points = self._smoothed(features, valid)
+        points = self._smoothed(features, episodes.mask)
         rows = torch.arange(episodes.support_size, device=features.device).expand(len(features), -1)
         prior = None
         if episodes.named:

@@ -93,8 +93,7 @@ class SoftSLK(Method):
             tolerance=TOLERANCE,
             trace=True,
         )
-        assignments, queries = descent.assignments, episodes.valid.to(episodes.dtype)
-        queries[:, :first] = 0
+        assignments, queries = descent.assignments, episodes.query_counts
         if self.proportions is None:
             slopes = terms[0].value_and_gradient(assignments)[1]
             sure = torch.softmax(-_CALIBRATED * slopes[:, first:] - cost[:, first:], dim=2)

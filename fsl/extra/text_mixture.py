@@ -69,16 +69,13 @@ class TextMixture(Method):
         first, ways = episodes.support_size, episodes.way
         anchors = self.anchor_weight * torch.eye(ways, dtype=episodes.dtype, device=episodes.query.device)
         labelled = anchors.sum(dim=0)[:, None] + episodes.support_one_hot.sum(dim=1)[..., None]
-        counted = episodes.valid.to(episodes.dtype)[:, None]
-        queries = counted.clone()
-        queries[:, :, :first] = 0
-        valid = None if bool(episodes.valid.all()) else episodes.valid
+        counted, queries = episodes.valid.to(episodes.dtype)[:, None], episodes.query_counts[:, None]
         terms: list[Term] = [
             Scatter(_with_anchors(episodes), anchors.expand(len(labelled), -1, -1), counted, self.beta),
             MixtureEvidence(
                 labelled, queries, self.concentration, prior=0.0, dimensions=min(ways - 1, LARGEST_DIMENSIONS)
             ),
-            Laplacian(neighbour_graph(episodes.points, self.n_neighbors, valid=valid), self.weight),
+            Laplacian(neighbour_graph(episodes.points, self.n_neighbors, valid=episodes.mask), self.weight),
         ]
         start = torch.cat([episodes.support_one_hot, torch.softmax(episodes.log_prior, dim=2)], dim=1)
         cost = torch.zeros_like(start)

@@ -82,9 +82,7 @@ class LabelPropagation(Method):
 
     def _spread(self, episodes: Episodes, known: Tensor) -> Tensor:
         """(B, S + Q, K) scores F; padded points have no neighbours."""
-        points = episodes.points
-        padded = episodes.support_mask is not None or episodes.query_mask is not None
-        valid = episodes.valid if padded else None
+        points, valid = episodes.points, episodes.mask
         if isinstance(points, Features):
             near = nearest_neighbours(points.values, self.n_neighbors, valid=valid)
             weights = self._kernel(near.squared_distances, near.squared_distances.amax(dim=2), points, valid)

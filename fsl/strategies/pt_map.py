@@ -96,9 +96,7 @@ class PTMAP(Method):
 def labelled_and_queries(episodes: Episodes) -> tuple[Tensor, Tensor]:
     """(B, K, S + Q) one-hot labels of the support, 0 for queries; (B, 1, S + Q) 1 for queries, 0 for the support and
     padding. Transports of all points, of which some have no mass, need no copies of parts."""
-    first, queries = episodes.support_size, episodes.valid[:, None].to(episodes.dtype)
-    queries[:, :, :first] = 0
-    return pad(episodes.support_one_hot.mT, (0, episodes.query_size)), queries
+    return pad(episodes.support_one_hot.mT, (0, episodes.query_size)), episodes.query_counts[:, None]
 
 
 @dataclass(frozen=True)

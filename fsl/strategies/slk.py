@@ -93,12 +93,17 @@ class SLKMeans(PublishedMethod):
         points = episodes.shifted_points if self.shift else episodes.points
         if isinstance(points, Gram):  # the products of shifted points are computed once, which is cheaper
             points = Gram(points.pairwise())
-        padded = episodes.support_mask is not None or episodes.query_mask is not None
-        valid = episodes.valid if padded else None
-        arcs = None
+        valid, arcs = episodes.mask, None
         if self.weight > 0 or self.prototypes != "means":
             arcs = nearest_arcs(points, self.n_neighbors, valid=valid)
-        prototypes = self._prototypes(episodes, points, arcs)
+        prototypes: kinds.Prototypes = kinds.Means(points, self.beta)
+        if arcs is not None and self.prototypes != "means":
+            kind = kinds.ByProductModes if self.prototypes == "points" else kinds.Modes
+            prototypes = kind(points, self._variance(episodes, points, arcs), self.beta)
+        evidence = None
+        if episodes.named and self.text_weight != 0:
+            none = episodes.query.new_zeros(len(episodes.query), episodes.query_size, episodes.way)
+            evidence = pad(episodes.with_text(none, self.text_weight, self.beta).mT, (episodes.support_size, 0))
         published, (max_sweeps, sweep_tolerance) = self.variant == "published", SWEEPS[self.variant]
         double = self.weight > 0 and sweep_tolerance < 1e-6  # below the resolution of float32
         terms = []
@@ -106,7 +111,8 @@ class SLKMeans(PublishedMethod):
             terms.append(Laplacian(arcs.graph(self.graph, torch.float64 if double else episodes.dtype), self.weight))
         start, (known, labels) = episodes.class_means, episodes.known
         if published:
-            joined = torch.where(known, labels, prototypes.cost(start).min(dim=1).indices)
+            cost = prototypes.cost(start) if evidence is None else prototypes.cost(start).add_(evidence)
+            joined = torch.where(known, labels, cost.min(dim=1).indices)
             classes = torch.arange(episodes.way, device=labels.device)[:, None]
             one_hot = (joined[:, None] == classes) & episodes.valid[:, None]
             start = prototypes.update(start, one_hot.to(start.dtype), None)
@@ -119,6 +125,7 @@ class SLKMeans(PublishedMethod):
             prototypes,
             start,
             terms,
+            extra=evidence,
             clamp=clamp,
             hint=(known, labels) if published else None,
             valid=valid,
@@ -129,18 +136,6 @@ class SLKMeans(PublishedMethod):
             tolerance=TOLERANCE,
         )
         return Predictions(result.assignments[:, episodes.support_size :], result.iterations, result.trace)
-
-    def _prototypes(self, episodes: Episodes, points: Points, arcs: Arcs | None) -> kinds.Prototypes:
-        """The rule that updates the prototypes, with the class names' evidence in its cost of the queries."""
-        prototypes: kinds.Prototypes = kinds.Means(points, self.beta)
-        if arcs is not None and self.prototypes != "means":
-            kind = kinds.ByProductModes if self.prototypes == "points" else kinds.Modes
-            prototypes = kind(points, self._variance(episodes, points, arcs), self.beta)
-        if not episodes.named or self.text_weight == 0:
-            return prototypes
-        none = episodes.query.new_zeros(len(episodes.query), episodes.query_size, episodes.way)
-        evidence = episodes.with_text(none, self.text_weight, self.beta)
-        return kinds.WithCost(prototypes, pad(evidence.mT, (episodes.support_size, 0)))
 
     def _variance(self, episodes: Episodes, points: Points, arcs: Arcs) -> Tensor:
         """(B, 1, 1) sigma^2, the mean squared distance to the neighbours (journal eq. 29); infinite if all points are

@@ -89,10 +89,8 @@ class TIMADM(PublishedMethod):
     def _point_weights(self, episodes: Episodes) -> tuple[Tensor, Tensor]:
         """(B, 1, S + Q) weights c of the support points (0 for queries), and of the queries (0 for support points); 0
         in padded rows."""
-        valid = episodes.valid.to(episodes.dtype)[:, None]
-        support, query = valid.clone(), valid.clone()
-        support[:, :, episodes.support_size :] = 0
-        query[:, :, : episodes.support_size] = 0
+        query = episodes.query_counts[:, None]
+        support = episodes.valid.to(episodes.dtype)[:, None] - query
         support *= self.cross_entropy / support.sum(2, keepdim=True)
         query *= (1 + self.conditional) / query.sum(2, keepdim=True)
         return support, query

@@ -105,8 +105,7 @@ def neighbour_term(episodes: Episodes, n_neighbors: int, *, misaligned: bool = F
     points, valid = episodes.points, episodes.valid
     if misaligned and episodes.support_size:
         points = points_of(_rolled(episodes.features, valid, valid[:, : episodes.support_size].sum(dim=1)))
-    padded = None if bool(valid.all()) else valid
-    return Laplacian(similarity_graph(points, n_neighbors, "cosine", valid=padded), 1 / n_neighbors)
+    return Laplacian(similarity_graph(points, n_neighbors, "cosine", valid=episodes.mask), 1 / n_neighbors)
 
 
 def _rolled(points: Tensor, valid: Tensor, shift: Tensor) -> Tensor:

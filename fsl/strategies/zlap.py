@@ -75,8 +75,7 @@ class ZLaP(Method):
     def _graph(self, episodes: Episodes, text: Tensor) -> SparseGraph:
         """The graph of class names, support and queries, in this order."""
         images, ways = episodes.features, episodes.way
-        valid = None if bool(episodes.valid.all()) else episodes.valid
-        near = nearest_neighbours(images, self.n_neighbors, valid=valid, unit=True)
+        near = nearest_neighbours(images, self.n_neighbors, valid=episodes.mask, unit=True)
         cosines = torch.bmm(images, text.mT).clamp_min_(0)
         best = cosines.topk(min(self.texts, ways), dim=2)
         indices = torch.cat([near.indices + ways * near.present, best.indices], dim=2)

@@ -25,17 +25,8 @@ from clustering.deep.xsdc.discriminative import (
     ridge_objective,
 )
 from clustering.deep.xsdc.networks import network_of, side_of
-from clustering.deep.xsdc.training import (
-    UNLABELLED_PENALTY,
-    Assignment,
-    Phase,
-    Reversal,
-    Solver,
-    kept,
-    raw_features,
-    rounded_labels,
-    train,
-)
+from clustering.deep.xsdc.reversal import UNLABELLED_PENALTY, Assignment, Reversal, Solver, raw_features
+from clustering.deep.xsdc.training import Phase, kept, rounded_labels, train
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.foundation.cores import shared_if_large
 from clustering.foundation.errors import InputError, unknown
@@ -86,7 +77,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         otherwise "balancing"; steps with pseudo-labels after supervised ones are then undone if they lower the loss of
         a batch by less than 3 %.
     solver : settings of the steps and of the last classifier, a mapping such as {"batch_size": 512, "copies": 16}. For
-        its keys see `clustering.deep.xsdc.training.Solver`.
+        its keys see `clustering.deep.xsdc.reversal.Solver`.
     device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
     random_state : seed or generator of the network and of the batches.
 

@@ -15,7 +15,7 @@ from clustering.deep.xsdc.assignments import constrained_labels
 from clustering.deep.xsdc.batches import Batch, batches
 from clustering.deep.xsdc.discriminative import normalised_features, ridge_objective
 from clustering.deep.xsdc.networks import LinearMap
-from clustering.deep.xsdc.training import Reversal, Solver, raw_features
+from clustering.deep.xsdc.reversal import Reversal, Solver, raw_features
 from clustering.foundation.errors import InputError
 
 

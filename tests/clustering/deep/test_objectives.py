@@ -31,7 +31,7 @@ from clustering.deep.xsdc.networks import (
     gradient_kernel_network,
     lenet5_kernel_network,
 )
-from clustering.deep.xsdc.training import Reversal, Solver
+from clustering.deep.xsdc.reversal import Reversal, Solver
 from tests.clustering.deep.test_xsdc import partly, pictures
 from tests.oracles import entropy_loops, xsdc_dense
 from tests.oracles import kernel_layers_loops as oracle

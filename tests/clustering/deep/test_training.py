@@ -15,7 +15,8 @@ from clustering.deep.objectives import Entropy, MutualInformation
 from clustering.deep.settings import DeepTraining
 from clustering.deep.training import DeepTrained, train
 from clustering.deep.xsdc.networks import Perceptron
-from clustering.deep.xsdc.training import STATE, Phase, Reversal, Solver, TrainedPhases
+from clustering.deep.xsdc.reversal import Reversal, Solver
+from clustering.deep.xsdc.training import STATE, Phase, TrainedPhases
 from clustering.deep.xsdc.training import train as train_phases
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream

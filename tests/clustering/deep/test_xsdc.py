@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from clustering.deep import XSDC
-from clustering.deep.xsdc.training import Solver
+from clustering.deep.xsdc.reversal import Solver
 from clustering.foundation.errors import InputError
 from clustering.methods import arranged
 from clustering.metrics import accuracy
