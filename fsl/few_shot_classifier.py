@@ -358,9 +358,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return valid_rows(self, features, reset=False, dtype=self.support_.dtype)
 
     def _base_mean(self) -> NDArray[np.floating] | None:
+        if self.base_mean is None and len(np.unique(self.support_labels_)) < len(self.classes_):
+            return None
         if self.base_mean is None:
-            mean = self._class_means(torch.from_numpy(self.support_), self.support_labels_).mean(axis=0)
-            return None if np.isnan(mean).any() else np.asarray(mean)
+            means = self._class_means(torch.from_numpy(self.support_), self.support_labels_)
+            return np.asarray(means.mean(axis=0))
         given, names = self.base_mean, getattr(self, "feature_names_in_", None)
         if names is not None and isinstance(given, pd.Series) and sorted(map(str, given.index)) == sorted(names):
             given = given.reindex(names)  # of columns in another order
@@ -375,14 +377,15 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return base_mean
 
     def _class_means(self, points: Tensor, labels: NDArray[np.integer]) -> NDArray[np.floating]:
-        """(K, D) means of the points in each class; NaN for a class without points."""
+        """(K, D) means of the points in each class."""
         sums = points.new_zeros(len(self.classes_), points.shape[1]).index_add_(0, torch.from_numpy(labels), points)
-        return (sums / torch.bincount(torch.from_numpy(labels), minlength=len(sums))[:, None]).numpy()
+        return (sums / torch.bincount(torch.from_numpy(labels))[:, None]).numpy()
 
     def _prototypes(self, features: NDArray[np.floating], labels: NDArray[np.integer]) -> NDArray[np.floating] | None:
         """(K, D) class means of the transformed features; None if a class has no point."""
-        means = self._class_means(self._transformed(features), labels)
-        return None if np.isnan(means).any() else means
+        if len(np.unique(labels)) < len(self.classes_):
+            return None
+        return self._class_means(self._transformed(features), labels)
 
     def _transformed(self, features: NDArray[np.floating]) -> Tensor:
         mean = None if self.base_mean_ is None else torch.from_numpy(self.base_mean_)
