@@ -88,8 +88,9 @@ def read(path: Path) -> tuple[Description, dict[str, NDArray[Any]]]:
     try:
         support, labels, text = tensors["support"], tensors["support_labels"], tensors.get("text")
         shape, others = (len(about.classes), support.shape[1]), [tensors[name] for name in OPTIONAL if name in tensors]
-        parts = {"base_mean": tensors.get("base_mean"), "text": None if text is None else text[None]}
-        Episodes(support[None], labels[None], support.new_zeros(1, 1, shape[1]), len(about.classes), **parts)
+        query, mean = support.new_zeros(1, 1, shape[1]), tensors.get("base_mean")
+        names = None if text is None else text[None]
+        Episodes(support[None], labels[None], query, len(about.classes), base_mean=mean, text=names)
         if text is None and len(others) < 2:
             raise InputError("prototypes or base_mean are missing")
         if tuple(tensors.get("prototypes", torch.empty(shape)).shape) != shape:

