@@ -75,19 +75,29 @@ class Outcomes:
         counts.append(counts_of("all", self.printed, self.kinds))
         pages = {paper.work: paper.path for paper in self.papers}
         names: dict[str, str] = {"all": "all"} | {work: link(path, page, work) for work, page in pages.items()}
-        columns = ["results", "shipped", "own", *(status for status in STATUSES if status != "not printed"), *OTHERS]
-        cells = [[names[of["name"]], *(str(of[name] or "") for name in columns)] for of in counts]
+        columns = ["results", "shipped", "own", *(status for status in STATUSES if status != "not printed")]
+
+        def numbers(columns: Sequence[str]) -> DataFrame:
+            shown = [name for name in columns if counts[-1][name]]
+            return _frame(
+                ["work", *shown], [[names[of["name"]], *(str(of[name] or "") for name in shown)] for of in counts]
+            )
+
         claims = [[names[of["name"]], *(str(of["claims"][name] or "") for name in CLAIM_STATUSES)] for of in counts]
         reasons = sorted(counts[-1]["reasons"], key=lambda one: (STATUSES.index(one["verdict"]), -one["cells"]))
         others = [[one["verdict"], one["reason"] or "needs only time", str(one["cells"])] for one in reasons]
         caption = (
             "Results: printed results of methods; the verdicts are about these. Shipped: the cell has shipped results; "
             "own: in this record. A cell counts as run only if every key that can change its result agrees with the "
-            "paper's protocol. The last columns count other printed numbers: reprints of an earlier table's results, "
-            "numbers quoted from elsewhere, times, and descriptions of data."
+            "paper's protocol."
+        )
+        besides = (
+            "Other printed numbers: reprints of an earlier table's results, numbers quoted from elsewhere, times, and "
+            "descriptions of data."
         )
         coverage = [
-            table_of(_frame(["work", *columns], cells), caption),
+            table_of(numbers(columns), caption),
+            table_of(numbers(OTHERS), besides),
             table_of(
                 _frame(["verdict", "reason", "cells"], others), text=["reason"], folded="What the other cells need"
             ),
