@@ -146,15 +146,24 @@ class KernelKMeans(_GraphPartition):
 
     Parameters
     ----------
+    n_clusters : number of clusters K.
+    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N - 1 are used.
+    symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
     init : first clusters. "spectral" takes those of `Ncut`, which lead to a far lower objective than seeds do.
         "k-means++" assigns points to the nearest seed.
-    max_iter : maximum number of rounds of moves of a start. The other parameters are those of `Ncut`.
+    n_init : number of starts, as for `Ncut`; the one with the lowest objective is kept.
+    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
+    max_iter : maximum number of rounds of moves of a start.
+    random_state : seed or generator of the initialisations.
 
     Attributes
     ----------
-    objective_ : the objective above, of labels_.
+    labels_ : (N,) int, cluster of each point.
+    objective_ : the objective above, of labels_. start_objectives_ : (n_init,) objective of each start.
     n_iter_ : number of rounds of moves of the best start. converged_ : whether no single move lowers the objective.
-        The other attributes are those of `Ncut`, without embedding_.
+    n_empty_ : number of empty clusters in the result.
+    graph_ : W. seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
     revision: ClassVar[int] = 2

@@ -97,6 +97,6 @@ def read(path: Path) -> tuple[Description, dict[str, NDArray[Any]]]:
             raise InputError(f"prototypes must be of shape {shape}")
         if not all(tensor.dtype == support.dtype and bool(tensor.isfinite().all()) for tensor in others):
             raise InputError("its tensors are of several types, or not finite")
-    except (InputError, KeyError, IndexError) as error:
+    except (LookupError, TypeError, ValueError) as error:
         raise InputError(f"{path}: not a complete classifier ({error}); {REMEDY}") from error
     return about, {name: tensor.numpy() for name, tensor in tensors.items()}

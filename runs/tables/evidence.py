@@ -18,7 +18,7 @@ import pandas as pd
 from fsl.evaluation.scores import Evaluation
 from runs.cache import raised
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
-from runs.config.groups import names, option
+from runs.config.groups import names
 from runs.record.query import RunRow, read_runs
 from runs.stages.lineage import revisions_of
 from runs.tables.claims import findings_of
@@ -140,10 +140,7 @@ class Record:
                 place = run.run_id, run.artifact_uri
                 chosen[int(seed)] = SeedResult(int(seed), value, width, count, *place, as_printed)
                 if few_shot and few_shot.tuned:
-                    usual = option("strategy", few_shot.strategy.name).options  # which `params` lacks
-                    values = (
-                        f"{name}={run.params.get(f'strategy.{name}', usual[name])}" for name in few_shot.strategy.grids
-                    )
+                    values = (f"{name}={run.params.get(f'strategy.{name}')}" for name in few_shot.strategy.grids)
                     tuned = f"tuned by {few_shot.tuning} (seed {seed}, run {run.tags.get('tuning_run')})"
                     notes[f"{where}: {' '.join(values)}, {tuned}"] = None
         for reason, ids in aside.items():
