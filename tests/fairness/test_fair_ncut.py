@@ -1,6 +1,7 @@
 """FairNcut and moves of points: costs by brute force, descent at any weight, bad input."""
 
 import tracemalloc
+import warnings
 
 import numpy as np
 import pytest
@@ -12,13 +13,30 @@ from clustering.foundation.errors import InputError
 from clustering.metrics import graph_objectives
 from fairness import FairNcut
 from fairness.groups import groups_of
-from fairness.metrics import fairness_error
 from fairness.objectives import objective_of
 from fairness.optimiser.cut_moves import CutProblem
 from fairness.optimiser.prototype_moves import PrototypeProblem
 from tests.fairness.thesis_sets import draw, synthetic, unequal
+from tests.oracles.fair_clustering import objective
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@quiet
+@settings(max_examples=10)
+@given(seed=st.integers(0, 10_000), exponent=st.floats(-6, 6), K=st.integers(1, 5), J=st.integers(2, 5))
+def test_the_objective_never_rises(seed, exponent, K, J):
+    X, groups = draw(seed, J=J)
+    model = FairNcut(K, fairness_weight=10.0**exponent, n_neighbors=5, max_iter=20, n_init=1, small_groups="keep")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.set_params(random_state=seed).fit(X, sensitive_features=groups)
+    for before, after in zip(model.history_, model.history_[1:], strict=False):
+        if before.weight == after.weight:
+            assert after.objective <= before.objective + 1e-12 * (1 + after.weight) * 10 * K
+    assert model.n_iter_ == max(1, len(model.history_))
+    assert model.group_counts_.sum() == len(X)
+    assert 0 <= model.objective_ <= K
 
 
 @quiet
@@ -119,6 +137,20 @@ def test_the_objective_never_rises_and_is_that_of_the_labels(seed, exponent, kin
     assert set(labels) == set(moves.labels), "no cluster is emptied"
 
 
+@settings(max_examples=20)
+@given(st.integers(0, 10_000), st.sampled_from(["kmeans", "ncut"]))
+def test_what_a_point_saves_and_pays_alone_is_exact(seed, kind):
+    of, labels = problem(seed, kind, N=16)
+    moves, each = of.moves(labels), slice(None)
+    saved, paid = moves.alone(each, moves.costs(each))
+    for p in range(16):
+        for k in set(range(3)) - {labels[p]}:
+            other = labels.copy()
+            other[p] = k
+            if len(set(other)) == len(set(labels)):
+                assert cost_of(of, other) - cost_of(of, labels) == pytest.approx(paid[p, k] - saved[p], abs=1e-9)
+
+
 @settings(max_examples=10)
 @given(st.integers(0, 10_000))
 def test_the_costs_of_a_cut_are_its_slope(seed):
@@ -138,10 +170,16 @@ def test_the_costs_of_a_cut_are_its_slope(seed):
 
 
 @settings(max_examples=15)
-@given(st.integers(0, 10_000))
-def test_the_term_is_the_fairness_error(seed):
-    of, labels = problem(seed)
-    assert of.errors(of.counted(labels)).sum() == pytest.approx(fairness_error(labels, of.groups.cells))
+@given(st.integers(0, 10_000), st.floats(0.1, 100))
+def test_the_term_is_that_of_a_loop(seed, weight):
+    of, _ = problem(seed)
+    labels = np.arange(40) % 3  # each group is in each cluster for most seeds, else the floor applies
+    counts = of.counted(labels)
+    if (counts == 0).any():
+        return
+    costs = of.costs(slice(None), of.values[:3])
+    expected = objective(np.eye(3)[labels], costs, of.groups.cells, weight)
+    assert costs[np.arange(40), labels].sum() + weight * of.errors(counts).sum() == pytest.approx(expected)
 
 
 @settings(max_examples=15)

@@ -55,6 +55,18 @@ def test_metrics_against_loops(rows):
     assert metrics.fairness_error(labels, renamed) == pytest.approx(sum(errors), abs=1e-12)
 
 
+def test_an_absent_group_costs_what_the_papers_print_or_infinity():
+    labels, groups = np.repeat([0, 1], [100, 300]), np.repeat(["a", "b"], 200)
+    assert metrics.fairness_error(labels, groups) == pytest.approx(22.392, abs=1e-3)
+    assert metrics.fairness_error(groups, groups) == pytest.approx(44.665, abs=1e-3)
+    assert metrics.fairness_error(labels, groups, floor=None) == math.inf
+    assert metrics.balance(labels, groups) == 0
+    assert metrics.balance(labels, groups, reduce="mean") == 0.25
+    unequal = np.repeat(["a", "b"], [300, 100])
+    assert metrics.fairness_error(unequal, unequal) == pytest.approx(44.927, abs=1e-3)
+    assert metrics.fairness_error(np.repeat([0, 1], [150, 250]), unequal) == pytest.approx(11.000, abs=1e-3)
+
+
 def test_empty_clusters_and_absent_groups_are_told():
     groups = groups_of(list("aabb"), 4)
     found = Fairness.of(groups.counts(np.array([0, 0, 0, 2]), 3), groups)
@@ -209,9 +221,17 @@ def test_weights_that_are_none(weights):
 
 
 REAL = Path(os.environ.get("TRANSDUCE_DATA", "")) / "fair"
+
+
 needs_data = pytest.mark.skipif(not (REAL / "synthetic.npz").is_file(), reason="TRANSDUCE_DATA is not set")
+
+
 ROWS = np.repeat([0, 0, 1, 1], 100)
+
+
 COLUMNS = np.tile(np.repeat([0, 1], 100), 2)
+
+
 ONE = (np.arange(400) < 100).astype(int)
 
 
@@ -241,7 +261,6 @@ def test_exact_values_of_partitions_by_blobs(name, preprocess, labels, means, me
     assert kmeans_objective(found.values, labels) == pytest.approx(means, abs=max(1e-3, 6e-6 * means))
     assert kmedian_objective(found.values, labels) == pytest.approx(medoids, abs=max(1e-3, 3e-5 * medoids))
     assert fairness_error(labels, groups) == pytest.approx(error, abs=1e-3)
-    assert (fairness_error(labels, groups, floor=None) == math.inf) == (least == 0)
     assert balance(labels, groups) == pytest.approx(least, abs=1e-3)
     assert balance(labels, groups, reduce="mean") == pytest.approx(mean, abs=1e-3)
 

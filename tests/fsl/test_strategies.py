@@ -328,3 +328,18 @@ def test_both_name_all_that_is_missing(refuse):
         refuse(object())
     with pytest.raises(InputError, match=r"SimpleShot\(\), not the class"):
         refuse(SimpleShot)
+
+
+@every_strategy
+def test_shots_that_differ_by_class(strategy: Strategy) -> None:
+    """One, two, five and eight; the padding holds other points of the task."""
+    shots = torch.tensor([1, 2, 5, 8])
+    episodes = draw(6, shot=8, queries=11, spread=2.0)
+    mask = (torch.arange(8) < shots[:, None]).flatten().expand(6, -1)
+    filled = torch.where(mask[..., None], episodes.support, episodes.query[:, :8].repeat(1, 4, 1))
+    found = strategy.predict(dataclasses.replace(episodes, support=filled, support_mask=mask)).probabilities
+    keep = mask[0]
+    without = dataclasses.replace(
+        episodes, support=episodes.support[:, keep], support_labels=episodes.support_labels[:, keep]
+    )
+    torch.testing.assert_close(found, strategy.predict(without).probabilities, atol=2e-3, rtol=0)
