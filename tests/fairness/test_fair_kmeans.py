@@ -19,11 +19,9 @@ from clustering.foundation.errors import InputError
 from fairness import FairKMeans, FairKMedian, FairNcut
 from fairness.fair_kmeans import sample
 from tests.fairness.thesis_sets import by_group, draw, synthetic, unequal
-from tests.oracles.fair_clustering import fair_programme
+from tests.oracles.fair_assignment_lp import fair_lp
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
 BRIEF: dict[str, Any] = {"n_init": 1, "random_state": 0}
 
 
@@ -48,7 +46,8 @@ def test_the_largest_weight_is_near_the_fair_programme():
     model = FairKMeans(4, fairness_weight=1e6, random_state=0).fit(X, sensitive_features=groups)
     a = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
     assert model.fairness_error_ <= 1e-3
-    assert a[np.arange(600), model.labels_].sum() <= 1.03 * fair_programme(a, groups.astype(int))
+    least, _ = fair_lp(a, np.stack([~groups, groups], axis=1), model.target_, model.target_)
+    assert a[np.arange(600), model.labels_].sum() <= 1.03 * least
 
 
 @quiet

@@ -221,17 +221,9 @@ def test_weights_that_are_none(weights):
 
 
 REAL = Path(os.environ.get("TRANSDUCE_DATA", "")) / "fair"
-
-
 needs_data = pytest.mark.skipif(not (REAL / "synthetic.npz").is_file(), reason="TRANSDUCE_DATA is not set")
-
-
 ROWS = np.repeat([0, 0, 1, 1], 100)
-
-
 COLUMNS = np.tile(np.repeat([0, 1], 100), 2)
-
-
 ONE = (np.arange(400) < 100).astype(int)
 
 
