@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 EXTRAS = (
     *("PIL", "fastapi", "filelock", "jinja2", "lightning_fabric", "markupsafe", "matplotlib", "mlflow", "pyarrow"),
     *("pytorch_lightning", "requests", "rich", "sqlalchemy", "starlette", "timm", "torchvision"),
@@ -37,7 +35,6 @@ print(FewShotClassifier("laplacianshot").fit(X[:10], y[:10]).predict(X[10:]).sha
 """
 
 
-@pytest.mark.slow
 def test_methods_need_no_package_of_the_extras() -> None:
     command = [sys.executable, "-W", "ignore", "-c", SCRIPT.format(extras=tuple(EXTRAS))]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Pictures: their formats, where they lie in folders, and how they are decoded.
+"""Pictures: their formats, where they lie in folders, and how they are decoded (by Pillow, an extra).
 
 HEIC and HEIF, as smartphones write them, are read if pillow-heif is installed.
 """
@@ -11,14 +11,16 @@ import warnings
 from collections import Counter
 from collections.abc import Collection
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, UnidentifiedImageError
 
 from clustering.files.regular import open_regular
 from clustering.foundation.errors import InputError, InputWarning
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 Fit = Literal["squeeze", "crop"]
 
@@ -120,13 +122,13 @@ def pictures_under(folder: Path) -> list[str]:
 
 
 def open_picture(
-    stored: bytes | NDArray[np.uint8] | Image.Image,
+    stored: "bytes | NDArray[np.uint8] | Image.Image",
     name: str,
     *,
     least: int,
     upright: bool,
     mode: Literal["RGB", "L"] = "RGB",
-) -> Image.Image:
+) -> "Image.Image":
     """Convert a picture of any mode to RGB or grey; transparency becomes white, and 16-bit grey is scaled to 8 bits.
 
     Args:
@@ -139,6 +141,8 @@ def open_picture(
     Raises:
         InputError: the picture cannot be decoded, or has 32-bit values; the message names it.
     """
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
     heif = read_heif()
     try:
         if isinstance(stored, bytes):
@@ -166,8 +170,10 @@ def open_picture(
         raise InputError(f"{name}: cannot be decoded ({reason}); repair or remove it, or download it again") from error
 
 
-def squared(colour: Image.Image, size: int, fit: Fit) -> Image.Image:
+def squared(colour: "Image.Image", size: int, fit: Fit) -> "Image.Image":
     """Resize a picture to a square (Lanczos); a square of the right size is returned unchanged."""
+    from PIL import Image, ImageOps
+
     if colour.size == (size, size):
         return colour
     resized = ImageOps.fit if fit == "crop" else Image.Image.resize

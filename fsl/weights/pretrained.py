@@ -6,10 +6,9 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from PIL import Image
 from torch import nn
 
 from clustering.files.regular import read_bytes
@@ -17,6 +16,9 @@ from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN, backbone_names, create_backbone, registry
 from fsl.backbones.names import PACKAGE, PACKAGED, TIMM
 from fsl.weights.foreign import import_backbone
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 Mode = Literal["center", "squash", "border"]
 Interpolation = Literal["bilinear", "bicubic"]
@@ -48,13 +50,13 @@ class Look:
     crop: float = 1.0
     mode: Mode = "center"
 
-    def transform(self) -> Callable[[Image.Image], Any]:
+    def transform(self) -> "Callable[[Image], Any]":
         """timm's evaluation transform without normalisation: RGB -> (3, size, size) uint8."""
         from timm.data import create_transform
 
         options = {"interpolation": self.interpolation, "crop_pct": self.crop, "crop_mode": self.mode}
         shape = (3, self.size, self.size)
-        built: Callable[[Image.Image], Any] = create_transform(
+        built: Callable[[Image], Any] = create_transform(
             shape, is_training=False, use_prefetcher=True, mean=tuple(self.mean), **options
         )
         return built
