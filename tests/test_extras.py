@@ -4,9 +4,9 @@ import subprocess
 import sys
 
 EXTRAS = (
-    *("PIL", "fastapi", "filelock", "jinja2", "lightning_fabric", "markupsafe", "matplotlib", "mlflow", "pyarrow"),
-    *("pytorch_lightning", "requests", "rich", "sqlalchemy", "starlette", "timm", "torchvision"),
-    *("uvicorn", "yaml"),
+    *("PIL", "distributed", "fastapi", "filelock", "jinja2", "lightning_fabric", "markupsafe", "matplotlib", "mlflow"),
+    *("omegaconf", "open_clip", "pillow_heif", "pyarrow", "pytorch_lightning", "requests", "rich", "sqlalchemy"),
+    *("starlette", "submitit", "timm", "torchvision", "typer", "uvicorn", "yaml"),
 )
 SCRIPT = """
 import sys
