@@ -8,15 +8,17 @@ EXTRAS = (
     *("omegaconf", "open_clip", "pillow_heif", "pyarrow", "pytorch_lightning", "requests", "rich", "sqlalchemy"),
     *("starlette", "submitit", "timm", "torchvision", "typer", "uvicorn", "yaml"),
 )
-SCRIPT = """
+BLOCKED = f"""
 import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {extras!r}:
+        if name.partition(".")[0] in {EXTRAS!r}:
             raise ModuleNotFoundError(name=name)
 
 sys.meta_path.insert(0, Missing())
+"""
+METHODS = """
 import numpy as np
 from clustering import SLK, Ncut
 from clustering.deep import EntropyClustering, XSDC
@@ -35,8 +37,19 @@ print(FewShotClassifier("laplacianshot").fit(X[:10], y[:10]).predict(X[10:]).sha
 """
 
 
+def without_extras(script: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-W", "ignore", "-c", BLOCKED + script]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
 def test_methods_need_no_package_of_the_extras() -> None:
-    command = [sys.executable, "-W", "ignore", "-c", SCRIPT.format(extras=tuple(EXTRAS))]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = without_extras(METHODS)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "(50,)\n"
+
+
+def test_the_command_names_the_extra_that_it_needs() -> None:
+    done = without_extras("import runs.cli")
+    assert done.returncode == 1
+    assert done.stderr.startswith("transduce: ")
+    assert "pip install 'transduce[all]'" in done.stderr

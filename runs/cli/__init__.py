@@ -17,7 +17,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import Annotated
 
-import typer
+try:
+    import typer
+except ModuleNotFoundError:  # the base installation has the estimators and strategies alone
+    sys.exit("transduce: the command needs the packages of an extra: pip install 'transduce[all]'")
 
 from clustering.foundation.errors import InputError, InputWarning
 
